@@ -1,0 +1,52 @@
+"""Plain JSON values of the simulated servers: copying them, writing times and quantities."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+Json = dict[str, Any]
+"""A JSON object as the real API shows it, camelCase."""
+
+SUFFIXES = {
+    "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
+}  # fmt: skip
+
+
+def clone(value: Any) -> Any:
+    """Return a copy of a JSON value that shares nothing with it."""
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [clone(item) for item in value]
+    return value
+
+
+def rfc3339(seconds: float) -> str:
+    """Return a time as Google Cloud writes it, with microseconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def kube_time(seconds: float) -> str:
+    """Return a time as Kubernetes writes it, in whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def quantity(text: object) -> float:
+    """Return the number a Kubernetes quantity stands for; raises ValueError if it is none."""
+    word = str(text)
+    digits = word.rstrip("".join(sorted({letter for suffix in SUFFIXES for letter in suffix})))
+    if digits and (digits[-1].isdigit() or digits[-1] == "."):
+        return float(digits) * suffix_of(word[len(digits) :])
+    raise ValueError(word)
+
+
+def suffix_of(word: str) -> float:
+    """Return the factor of a quantity's suffix."""
+    if word not in SUFFIXES:
+        raise ValueError(word)
+    return SUFFIXES[word]
+
+
+def seconds_of(duration: object) -> float:
+    """Return the seconds of a proto3 JSON Duration such as "600s"."""
+    return float(str(duration).removesuffix("s"))

@@ -1,0 +1,157 @@
+"""
+One simulated world: Google Kubernetes Engine, Compute and the Kubernetes of each cluster, on one clock.
+
+1. Everything happens under `lock`, in calls that pass the seam or in what the agenda holds.
+2. Time is `now`, moved by `advance` alone. Chance is `random`, one seeded source.
+3. `fork()` gives an independent copy: what is done to one is not seen by the other.
+"""
+
+import copy
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import define
+
+from cloudsim.clock import Agenda
+from cloudsim.compute import Compute
+from cloudsim.faults import Call, Faults, pass_seam
+from cloudsim.gke import Gke
+from cloudsim.kube import Kube
+from cloudsim.tempo import Tempo
+from cloudsim.values import Json
+from cloudsim.workload import Workload
+
+
+@define(eq=False)
+class SimCluster:
+    """A GKE cluster. The servers write the endpoints and the certificate when they know them."""
+
+    path: str  # projects/P/locations/L/clusters/C
+    zones: tuple[str, ...]
+    machines: tuple[str, ...] | None = None  # machine types sold there; None: all
+    ip_endpoint: str | None = None  # host or host:port
+    ca_certificate: str | None = None  # base64 of PEM, as masterAuth.clusterCaCertificate has it
+    dns_endpoint: str | None = None
+    version: str = "1.35.3-gke.2347000"
+    upgrading_until: float | None = None  # GKE's own upgrade: pool operations are refused
+    gone: bool = False  # GKE answers 404 for it
+
+    @property
+    def project(self) -> str:
+        """The project's id."""
+        return self.path.split("/")[1]
+
+    @property
+    def location(self) -> str:
+        """The region or zone."""
+        return self.path.split("/")[3]
+
+    @property
+    def name(self) -> str:
+        """The cluster's own name."""
+        return self.path.split("/")[5]
+
+
+class World:
+    """The world. `gke`, `compute` and `kube(path)` are its three kinds of API."""
+
+    def __init__(self, seed: int = 0, start: float = 1_800_000_000.0, tempo: Tempo | None = None) -> None:
+        self.lock = threading.RLock()
+        self.now = start
+        self.random = random.Random(seed)
+        self.tempo = tempo or Tempo()
+        self.agenda = Agenda()
+        self.calls: list[Call] = []
+        self.faults = Faults()
+        self.clusters: dict[str, SimCluster] = {}
+        self.default_workload = Workload()
+        self.scripts_by_job_id: dict[str, Workload] = {}
+        self.scripts: list[tuple[Callable[[Json], bool], Workload]] = []
+        self.gke = Gke(self)
+        self.compute = Compute(self)
+        self._kubes: dict[str, Kube] = {}
+
+    # time
+
+    def after(self, seconds: float, act: Callable[..., None], *arguments: Any) -> None:
+        """Let *act* happen in so many seconds."""
+        self.agenda.add(self.now + seconds, act, arguments)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and everything that falls due meanwhile happen, in order."""
+        with self.lock:
+            until = self.now + seconds
+            while (item := self.agenda.pop(until)) is not None:
+                at, act, arguments = item
+                self.now = max(self.now, at)
+                act(*arguments)
+            self.now = until
+
+    def fork(self) -> "World":
+        """Return an independent copy."""
+        with self.lock:
+            return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()
+
+    # the seam
+
+    def call(self, name: str, target: str, act: Callable[..., Any], *arguments: Any, mutating: bool = False) -> Any:
+        """Pass a call through the seam: logged, and struck by a fault if one was set for it."""
+        return pass_seam(self, Call(name, target, mutating, self.now, arguments), act)
+
+    # what there is
+
+    def add_cluster(
+        self,
+        path: str,
+        zones: Sequence[str] = (),
+        machines: Sequence[str] | None = None,
+        *,
+        ip_endpoint: str | None = "127.0.0.1",
+        ca_certificate: str | None = None,
+        dns_endpoint: str | None = None,
+    ) -> SimCluster:
+        """Make a cluster with one CPU pool. *zones*: its locations, by default one of the region, or the zone itself."""
+        raise NotImplementedError
+
+    def kube(self, path: str) -> Kube:
+        """Return the Kubernetes of a cluster; KeyError if there is no such cluster."""
+        return self._kubes[path]
+
+    def add_reservation(
+        self,
+        project: str,
+        zone: str,
+        name: str,
+        machine_type: str,
+        count: int,
+        *,
+        in_use: int = 0,
+        lag: float | None = None,
+        aggregate: bool = False,
+        shared_with: Sequence[str] = (),
+    ) -> None:
+        """Make a reservation of *count* VMs (chips, if *aggregate*); *in_use* of them by others."""
+        raise NotImplementedError
+
+    def set_capacity(self, zone: str, mode: str, machine: str, chips: int | None) -> None:
+        """Say how many chips of a machine type "on-demand" or "flex-start" has; None: as many as asked for."""
+        raise NotImplementedError
+
+    def set_quota(self, project: str, machine: str, chips: int | None, *, late: bool = False) -> None:
+        """Limit a project's chips of a machine type; *late*: the refusal comes in the operation, not at once."""
+        raise NotImplementedError
+
+    def script(self, matcher: Callable[[Json], bool], workload: Workload) -> None:
+        """Say what the pods do for which *matcher*(pod) holds; the latest script that fits wins."""
+        self.scripts.append((matcher, workload))
