@@ -9,6 +9,8 @@ What a pass needs from the outside, as protocols: the adapters in `cloud/` meet 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
+from attrs import frozen
+
 from falcon_rm.core.actions import (
     Change,
     CreatePool,
@@ -45,7 +47,8 @@ class StoreDown(Exception):
     """The database could not be reached or answered with an error: there is no pass; the outcome of a write is unknown."""
 
 
-class Rows(Protocol):
+@frozen
+class Rows:
     """What the database held when the pass began, read in one go; times are seconds since the epoch."""
 
     now: float
