@@ -217,7 +217,7 @@ def _url(_: Setting, text: str) -> str:
     allowed = "mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE, special characters percent-encoded"
     try:
         parts = urlsplit(text)
-        usable = parts.scheme == "mysql" and bool(parts.path.strip("/")) and (parts.port or 1) > 0
+        usable = parts.scheme == "mysql" and bool(parts.username and parts.path.strip("/")) and (parts.port or 1) > 0
     except ValueError:  # its text would quote the URL
         usable = False
     if not usable:
