@@ -1,0 +1,160 @@
+"""
+The Kubernetes door of one cluster: its API server, over TLS.
+
+1. The bearer token is Google's, on either endpoint; a missing, unknown or stale one is 401.
+2. Refusals are Status objects, as the real server sends them; what the world calls raw is sent as it is.
+3. `dryRun`, `fieldValidation`, `fieldManager` and `pretty` are accepted and change nothing.
+"""
+
+import ssl
+
+from attrs import evolve, frozen
+
+from cloudsim.doors_faults import WireFaults
+from cloudsim.doors_http import Answer, HttpDoor, Request, json_answer
+from cloudsim.errors import KubeError
+from cloudsim.metadata import Tokens
+from cloudsim.values import Json
+from cloudsim.world import SimCluster, World
+
+GROUPS = {  # group version -> its kinds, and whether they live in a namespace
+    ("api", "v1"): {
+        "namespaces": False,
+        "nodes": False,
+        "serviceaccounts": True,
+        "services": True,
+        "pods": True,
+        "events": True,
+    },
+    ("apis", "batch", "v1"): {"jobs": True},
+}
+NOT_FOUND = "the server could not find the requested resource"
+
+
+@frozen
+class Resource:
+    """What a path names: a collection, or one object of it."""
+
+    kind: str
+    namespace: str | None
+    name: str | None
+
+    @property
+    def path(self) -> str:
+        """What a wire fault's target is matched with, behind the cluster's path."""
+        return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
+
+
+class KubeDoor:
+    """The running server; the system chooses its `port`."""
+
+    def __init__(
+        self, world: World, cluster: SimCluster, tls: ssl.SSLContext, tokens: Tokens, wires: WireFaults
+    ) -> None:
+        """Listen at once."""
+        self._world = world
+        self._cluster = cluster
+        self._tokens = tokens
+        self._wires = wires
+        self._door = HttpDoor(self._handle, tls)
+        self.port = self._door.port
+
+    def stop(self) -> None:
+        """Close the port and every connection."""
+        self._door.stop()
+
+    def _handle(self, request: Request) -> Answer:
+        if self._tokens.refusal(request.headers.get("authorization")) is not None:
+            return error_answer(KubeError(401, "Unauthorized", "Unauthorized"))
+        if request.path == ("version",):
+            return json_answer(200, {"major": "1", "minor": "35", "gitVersion": f"v{self._cluster.version}"})
+        try:
+            return self._answer(request, resource_of(request.path))
+        except KubeError as error:
+            return error_answer(error)
+
+    def _answer(self, request: Request, resource: Resource) -> Answer:
+        verb = verb_of(request, resource)
+        wire = self._wires.take(f"kube.{verb}.{resource.kind}", f"{self._cluster.path}/{resource.path}")
+        if wire is not None and wire.lost:
+            return Answer(200, b"", wire=wire)
+        status = 201 if verb == "create" else 200
+        return evolve(json_answer(status, self._act(verb, request, resource)), wire=wire)
+
+    def _act(self, verb: str, request: Request, resource: Resource) -> Json:
+        kube = self._world.kube(self._cluster.path)
+        kind, namespace, name = resource.kind, resource.namespace, resource.name or ""
+        if verb == "create":
+            return kube.create(kind, namespace, body_of(request))
+        if verb == "get":
+            return kube.get(kind, namespace, name)
+        if verb == "delete":
+            return kube.delete(kind, namespace, name, {**options_of(request), **body_of(request)})
+        return kube.list(
+            kind,
+            namespace,
+            label_selector=request.query.get("labelSelector", ""),
+            field_selector=request.query.get("fieldSelector", ""),
+            limit=limit_of(request),
+            continue_=request.query.get("continue") or None,
+        )
+
+
+def resource_of(path: tuple[str, ...]) -> Resource:
+    """Return what a path names."""
+    for group, kinds in GROUPS.items():
+        if path[: len(group)] != group:
+            continue
+        match path[len(group) :]:
+            case ("namespaces", namespace, kind, *name) if kinds.get(kind) and len(name) <= 1:
+                return Resource(kind, namespace, name[0] if name else None)
+            case (kind, *name) if kind in kinds and len(name) <= (not kinds[kind]):
+                return Resource(kind, None, name[0] if name else None)
+    raise KubeError(404, "NotFound", NOT_FOUND)
+
+
+def verb_of(request: Request, resource: Resource) -> str:
+    """Return the verb: create and list belong to a collection, get and delete to an object."""
+    verbs = {"POST": "create", "GET": "list"} if resource.name is None else {"GET": "get", "DELETE": "delete"}
+    if request.method not in verbs or (request.query.get("watch") in ("1", "true") and request.method == "GET"):
+        raise KubeError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return verbs[request.method]
+
+
+def body_of(request: Request) -> Json:
+    """Return a request's JSON body."""
+    try:
+        return request.json()
+    except ValueError as error:
+        message = f"couldn't get version/kind; json parse error: {error}"
+        raise KubeError(400, "BadRequest", message) from error
+
+
+def options_of(request: Request) -> Json:
+    """Return the DeleteOptions that stand in the query instead of the body."""
+    options: Json = {}
+    if "propagationPolicy" in request.query:
+        options["propagationPolicy"] = request.query["propagationPolicy"]
+    if "gracePeriodSeconds" in request.query:
+        options["gracePeriodSeconds"] = number(request.query["gracePeriodSeconds"])
+    return options
+
+
+def limit_of(request: Request) -> int | None:
+    """Return the size of a page; 0 and nothing are "all"."""
+    return number(request.query.get("limit", "") or "0") or None
+
+
+def number(text: str) -> int:
+    """Return a number of the query."""
+    if not text.isdigit():
+        raise KubeError(400, "BadRequest", f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def error_answer(error: KubeError) -> Answer:
+    """Return a refusal as a Status, or the raw body it stands for."""
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    if error.raw is not None:
+        return Answer(error.status, error.raw.encode(), "text/html", headers)
+    return json_answer(error.status, error.body(), headers)
