@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS pool_leases (
   from_at     TIMESTAMP(6) NULL,
   until_at    TIMESTAMP(6) NULL,
   ended       VARCHAR(16)  NULL,
+  ended_text  TEXT         NULL,
   PRIMARY KEY (id),
   KEY pool_leases_pool (cluster_id, pool, until_at),
   KEY pool_leases_job (job_id, ended)

@@ -1,0 +1,49 @@
+"""What several test files share: a database server for the session, a fresh database for a test."""
+
+import os
+from collections.abc import Iterator
+from uuid import uuid4
+
+import private_mysql
+import pytest
+
+from falcon_rm.cloud.database import Database, parse_url
+from falcon_rm.cloud.schema import migrate, sql_files
+
+
+@pytest.fixture(scope="session")
+def database_url() -> Iterator[str]:
+    """The URL of a server's database: the one that FALCON_TEST_DATABASE_URL names, or a private server's."""
+    given = os.environ.get("FALCON_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    server = private_mysql.start()
+    try:
+        yield server.url("mysql")
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def empty_database(database_url: str) -> Iterator[str]:
+    """The URL of a new database that is dropped after the test."""
+    name = f"falcon_test_{uuid4().hex[:12]}"
+    server = Database(parse_url(database_url))
+    try:
+        server.rows(f"CREATE DATABASE {name}")
+        head, _, options = database_url.partition("?")
+        yield f"{head.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+        server.rows(f"DROP DATABASE {name}")
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def database(empty_database: str) -> str:
+    """The URL of a new database with Falcon's tables and upstream's `job`."""
+    new = Database(parse_url(empty_database))
+    migrate(new)
+    new.rows(sql_files()["job.sql"])
+    new.close()
+    return empty_database
