@@ -7,6 +7,7 @@ From the exceptions of four client libraries to CloudError.
 3. Where no answer came (time-outs, refused and lost connections, bodies nobody can read) the outcome is unknown.
 """
 
+import binascii
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import requests
 import urllib3
 from google.protobuf.json_format import ParseError
 from kubernetes.client.exceptions import ApiException
+from pydantic import ValidationError
 
 from falcon_rm.core.errors import Call, classify, classify_kubernetes
 from falcon_rm.core.model import CloudError, ErrorKind
@@ -47,14 +49,18 @@ class Unauthenticated(CloudError):
     """The credential was refused, so nothing was done."""
 
 
+class Expired(CloudError):
+    """The rest of a Kubernetes list is not to be had any more: begin again (P102)."""
+
+
 class Unavailable(CloudError):
     """Nobody took the call, or nobody says so: a read may be asked again."""
 
 
 GOOGLE_ERRORS = (google.api_core.exceptions.GoogleAPIError, google.auth.exceptions.GoogleAuthError)
-BROKEN_ANSWERS = (ParseError, json.JSONDecodeError, UnicodeDecodeError)
+BROKEN_ANSWERS = (ParseError, json.JSONDecodeError, UnicodeDecodeError, binascii.Error)
 LOST_CONNECTIONS = (urllib3.exceptions.HTTPError, requests.RequestException, OSError)
-LIBRARY_ERRORS = (*GOOGLE_ERRORS, *BROKEN_ANSWERS, *LOST_CONNECTIONS, ApiException, ValueError)
+LIBRARY_ERRORS = (*GOOGLE_ERRORS, *BROKEN_ANSWERS, *LOST_CONNECTIONS, ApiException, ValidationError)
 
 
 @contextmanager
@@ -75,9 +81,9 @@ def translate(call: Call, error: Exception) -> CloudError:
         return Unauthenticated(classify(call=call, code="UNAUTHENTICATED", text=""), bounded(text))
     if isinstance(error, ApiException):
         return _kubernetes(call, error)
-    if isinstance(error, ValueError) and not isinstance(error, BROKEN_ANSWERS) and call == "submit":
-        # the kubernetes client looks at a manifest before it sends it, and sent nothing
-        return CloudError(ErrorKind.PERMANENT, bounded(f"not a legal manifest: {error}"))
+    if isinstance(error, ValidationError):  # by the kubernetes client, before anything was sent
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        return CloudError(ErrorKind.PERMANENT, bounded(f"not a legal manifest: {'; '.join(faults)}"))
     known = Unavailable if isinstance(error, LOST_CONNECTIONS) and not timed_out(error) else CloudError
     return known(ErrorKind.UNKNOWN, bounded(f"{type(error).__name__}: {error}"))
 
@@ -112,6 +118,8 @@ def _kubernetes(call: Call, error: ApiException) -> CloudError:
     kind = classify_kubernetes(call=call, status=status, reason=reason, text=text)
     if status == 401:
         return Unauthenticated(kind, text)
+    if status == 410:
+        return Expired(kind, text)
     return Unavailable(kind, text) if status in UNAVAILABLE_STATUSES else CloudError(kind, text)
 
 

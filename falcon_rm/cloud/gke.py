@@ -14,8 +14,8 @@ creates that failed. An operation that is DONE may carry an error. Nothing guard
 import base64
 import re
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from google.cloud.container_v1 import (
     ClusterManagerClient,
@@ -23,7 +23,6 @@ from google.cloud.container_v1 import (
     NodeManagement,
     NodePool,
     NodePoolAutoscaling,
-    PlacementPolicy,
     ReservationAffinity,
     StatusCondition,
     WorkloadMetadataConfig,
@@ -39,8 +38,6 @@ from falcon_rm.core.actions import CreatePool
 from falcon_rm.core.errors import Call
 from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, LivePool, Mode, Operation, PoolStatus
 
-T = TypeVar("T")
-
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
@@ -55,8 +52,16 @@ AFFINITY = {
     Mode.FLEX_START: Affinity.NO_RESERVATION,
 }
 
-STATUSES = {int(word): PoolStatus(word.name) for word in NodePool.Status if word.name in PoolStatus.__members__}
-CONDITIONS = {int(word): word.name for word in StatusCondition.Code if word}
+STATUSES: Mapping[int, PoolStatus] = {
+    NodePool.Status.PROVISIONING: PoolStatus.PROVISIONING,
+    NodePool.Status.RUNNING: PoolStatus.RUNNING,
+    NodePool.Status.RUNNING_WITH_ERROR: PoolStatus.RUNNING_WITH_ERROR,
+    NodePool.Status.RECONCILING: PoolStatus.RECONCILING,
+    NodePool.Status.STOPPING: PoolStatus.STOPPING,
+    NodePool.Status.ERROR: PoolStatus.ERROR,
+}
+CONDITION: Any = StatusCondition.Code
+CONDITIONS = {int(word): word.name for word in CONDITION if word}
 CODES = {number: name for name, number in Code.items() if number}
 
 
@@ -98,10 +103,10 @@ def pool_request(action: CreatePool) -> NodePool:
     return request
 
 
-def _placement(action: CreatePool) -> PlacementPolicy:
+def _placement(action: CreatePool) -> NodePool.PlacementPolicy:
     if action.pool.tpu_type in WORKLOAD_POLICY_TYPES:
-        return PlacementPolicy(policy_name=action.policy or "", tpu_topology=action.pool.topology)
-    return PlacementPolicy(type_=PlacementPolicy.Type.COMPACT, tpu_topology=action.pool.topology)
+        return NodePool.PlacementPolicy(policy_name=action.policy or "", tpu_topology=action.pool.topology)
+    return NodePool.PlacementPolicy(type_=NodePool.PlacementPolicy.Type.COMPACT, tpu_topology=action.pool.topology)
 
 
 def _policy_alone(pool: NodePool) -> bool:
@@ -299,12 +304,12 @@ class GkeAdapter:
         request = {"parent": action.cluster.path, "node_pool": pool}
         self._call("create", "create_node_pool", request, deadline)
 
-    def _call(self, call: Call, method: str, request: dict[str, object], deadline: Deadline | None = None) -> Any:
+    def _call(self, call: Call, method: str, request: Mapping[str, object], deadline: Deadline | None = None) -> Any:
         bound = deadline or Deadline(self._read_seconds if call == "read" else self._write_seconds)
 
         def send() -> Any:
             with translating(call):
-                return getattr(self._connected(), method)(request=request, retry=None, timeout=bound.left())
+                return getattr(self._connected(), method)(request=dict(request), retry=None, timeout=bound.left())
 
         return ask(lambda: within(bound, send), call=call, credential=self._credential)
 
