@@ -214,3 +214,42 @@ Action = (
     | RecordHealth
     | Note
 )
+
+ORDER = (
+    RecordHealth,
+    EnsureSlot,
+    FreeSlot,
+    EnterPool,
+    MarkPool,
+    Change,
+    EndLease,
+    RetirePool,
+    CreatePool,
+    SubmitWork,
+    DeleteWork,
+    DeletePool,
+    Note,
+)
+"""The order of a pass: what is known, then what is decided, then the calls, deletions last."""
+
+
+def order(action: Action) -> tuple[int, str]:
+    """Return the sort key of an action: its kind, then what it is about."""
+    match action:
+        case CreatePool(pool=pool) | EnterPool(pool=pool):
+            about = f"{pool.cluster_id}/{pool.name}"
+        case DeletePool(cluster=cluster, name=name) | DeleteWork(cluster=cluster, name=name):
+            about = f"{cluster.id}/{name}"
+        case Change(job_id=job_id) | SubmitWork(job_id=job_id):
+            about = job_id
+        case EnsureSlot() | FreeSlot():
+            about = f"{action.cluster_id}/{action.topology}"
+        case EndLease():
+            about = f"{action.cluster_id}/{action.pool}"
+        case MarkPool() | RetirePool():
+            about = f"{action.cluster_id}/{action.name}"
+        case RecordHealth():
+            about = action.cluster_id
+        case Note():
+            about = f"{action.kind}/{action.subject}/{action.text}"
+    return ORDER.index(type(action)), about

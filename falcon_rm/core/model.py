@@ -461,6 +461,7 @@ class Failure:
     cluster_id: str
     ended: str
     at: float
+    text: str = ""  # the cloud's own words
 
 
 @frozen

@@ -1,0 +1,198 @@
+"""
+What people are told of a job's state: the facts of a situation, put into the sentences of messages.py.
+
+1. One function a kind of text; none decides anything.
+2. A cloud's own words are shown in full beside our facts (mode, type, topology, cluster).
+"""
+
+from falcon_rm.core import names, pods
+from falcon_rm.core.case import Case
+from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
+from falcon_rm.core.messages import Messages, span
+from falcon_rm.core.model import CPU_TOPOLOGY, ErrorKind, Job, Outcome, Reason
+from falcon_rm.core.scene import Scene
+from falcon_rm.core.situation import pool_fault
+
+# --- while it goes on
+
+
+def progress(case: Case) -> str | None:
+    """Return the text of a job that waits for something; None to leave what stands (an outcome's text, an end)."""
+    job, messages = case.job, case.messages
+    phase = case.situation.phase
+    if phase in (Phase.TERMINAL, Phase.ENDING, Phase.NEW, Phase.WAITING):
+        return None
+    unread = PoolSeen.UNKNOWN is case.situation.pool or WorkSeen.UNKNOWN is case.situation.work
+    text = _standing(job, phase, case.scene, messages)
+    if not unread:
+        return text
+    name, why = _why_unread(case)
+    hint = messages.say("unread-stuck") if phase is Phase.ABORTING else None
+    return messages.join(text, messages.say("unread", cluster=name, why=why), hint)
+
+
+def arrived(word: str, job: Job, scene: Scene, messages: Messages) -> str:
+    """Return the text of a job that has just reached a reason, or Running."""
+    phase = (
+        {
+            Reason.WAITING_FOR_NODE: Phase.WAITING_FOR_NODE,
+            Reason.DISPATCHING: Phase.DISPATCHING,
+        }.get(Reason(word))
+        if word != "Running"
+        else Phase.RUNNING
+    )
+    return _standing(job, phase or Phase.RUNNING, scene, messages)
+
+
+def _standing(job: Job, phase: Phase, scene: Scene, messages: Messages) -> str:
+    match phase:
+        case Phase.PROVISIONING:
+            return _provisioning(job, scene, messages)
+        case Phase.WAITING_FOR_NODE:
+            pool = scene.pool_of(job)
+            view = scene.views.get(job.cluster_id or "")
+            ready = view.ready_nodes.get(job.node_pool_name or "", 0) if view else 0
+            hosts = pool.hosts if pool else 0
+            return messages.say("waiting-for-node", pool=job.node_pool_name, ready=ready, hosts=hosts)
+        case Phase.DISPATCHING:
+            return _dispatching(job, scene, messages)
+        case Phase.RUNNING:
+            work = scene.work_of(job)
+            hosts = work.parallelism if work else 1
+            active = min(work.active, hosts) if work and work.active else hosts
+            return messages.say("running", active=active, hosts=hosts)
+    return messages.say("aborting")
+
+
+def _provisioning(job: Job, scene: Scene, messages: Messages) -> str:
+    pool = scene.pool_of(job)
+    taken = pool is not None and pool.job_id != job.id
+    key = "taking" if taken else "provisioning"
+    text = messages.say(key, pool=job.node_pool_name, mode=job.supply_mode)
+    fault = pool.error if pool else None
+    if fault and fault.kind in (ErrorKind.BUSY, ErrorKind.UNKNOWN) and pool and pool.seen_at is None:
+        return messages.join(text, messages.say("busy", text=fault.text))
+    return text
+
+
+def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
+    text = messages.say("dispatching-cpu" if job.topology == CPU_TOPOLOGY else "dispatching")
+    work, seen = scene.work_of(job), scene.pods_of(job)
+    if work is None or seen is None:
+        submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+        fault = submission.error if submission else None
+        return messages.join(text, fault.text if fault else None)
+    if "Suspended" in work.conditions and work.conditions["Suspended"].status:
+        return messages.join(text, messages.say("suspended"))
+    reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
+    if not reasons:
+        return text
+    up = messages.say(
+        "pods-not-up", up=pods.count_running(seen), hosts=work.parallelism, pods=messages.held_up(reasons)
+    )
+    return messages.join(text, up)
+
+
+def _why_unread(case: Case) -> tuple[str, str]:
+    view = case.scene.views.get(case.job.cluster_id or "")
+    if view is None:
+        return case.job.cluster_id or "?", "no row in clusters"
+    return view.cluster.name, view.problem or f"{view.cluster.status}"
+
+
+# --- when a pool fails
+
+
+def facts(case: Case) -> str:
+    """Return what was asked for and where: mode, type, topology, cluster."""
+    shape, cluster = case.task.shape, case.cluster
+    asked = f"{shape.tpu_type} {shape.topology}" if shape else "cpu"
+    return f"({case.job.supply_mode}, {asked}, {cluster.name if cluster else case.job.cluster_id})"
+
+
+def pool_trouble(case: Case) -> str:
+    """Return why a pool is given up, in the cloud's own words where there are some."""
+    job, messages = case.job, case.messages
+    match case.situation.pool:
+        case PoolSeen.LOST:
+            return messages.say("pool-lost", pool=job.node_pool_name)
+        case PoolSeen.TAKEN:
+            return messages.say("pool-taken", pool=job.node_pool_name)
+        case PoolSeen.UP | PoolSeen.EMPTY:
+            return messages.say("no-nodes", pool=job.node_pool_name)
+        case PoolSeen.NONE | PoolSeen.UNNEEDED | PoolSeen.LEAVING:
+            return messages.say("bare")
+    pool = case.scene.pool_of(job)
+    live = case.scene.live.get((job.cluster_id or "", job.node_pool_name or ""))
+    fault = pool_fault(pool, live, case.scene)
+    return f"{fault.text if fault else case.situation.pool.value} {facts(case)}"
+
+
+def pool_failure(reason: str, case: Case) -> str:
+    """Return the last words of a job whose pool could not be made."""
+    if reason == Reason.NODE_POOL_TIMEOUT:
+        limit = span(case.scene.bounds.pool_timeout)
+        return case.messages.say("pool-timeout", limit=limit, text=f"GKE API timeout {facts(case)}")
+    return case.messages.say("pool-failed", text=pool_trouble(case))
+
+
+# --- when it ends
+
+
+def outcome(word: str, case: Case) -> str:
+    """Return the text that is written with an outcome."""
+    messages = case.messages
+    match word:
+        case Outcome.SUCCEEDED:
+            return ""
+        case Outcome.TIMEOUT:
+            return messages.say("timeout", limit=case.job.timeout_seconds)
+        case Outcome.JOB_SUBMIT_FAILED:
+            return messages.say("submit-failed", text=_submit_error(case))
+        case Outcome.YIELD:
+            denied = case.situation.work is WorkSeen.DENIED
+            text = _submit_error(case) if denied else pool_trouble(case)
+            return messages.say("retry", attempt=case.job.attempt, text=text)
+        case Outcome.LOST:
+            return messages.say("retry", attempt=case.job.attempt, text=_lost(case))
+    return _job_failed(case)
+
+
+def _submit_error(case: Case) -> str:
+    job = case.job
+    submission = case.scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    return submission.error.text if submission and submission.error else ""
+
+
+def _lost(case: Case) -> str:
+    job, seen = case.job, case.scene.pods_of(case.job) or ()
+    said = next((f"{pod.name}: {pod.disrupted or pod.reason}" for pod in seen if pod.disrupted or pod.reason), None)
+    gone = case.situation.pool in (PoolSeen.LOST, PoolSeen.TAKEN, PoolSeen.ABSENT)
+    pool = case.messages.say("pool-lost", pool=job.node_pool_name) if gone else None
+    return case.messages.say("lost", text=case.messages.join(pool, said) or job.node_pool_name or "")
+
+
+def _job_failed(case: Case) -> str:
+    """Return why the workload failed: the pod that ended first, what never started, or what the Job itself says."""
+    job, scene, messages = case.job, case.scene, case.messages
+    work, seen = scene.work_of(job), scene.pods_of(job) or ()
+    gone = case.situation.pool in (PoolSeen.LOST, PoolSeen.TAKEN, PoolSeen.ABSENT)
+    if case.situation.work is WorkSeen.FAILED_INFRA or gone:
+        return _lost(case)
+    if work is None:
+        return messages.say("job-gone", name=names.cloud_name(job.id, job.attempt))
+    if case.situation.work is WorkSeen.STUCK:
+        reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
+        return messages.say("never-started", pods=messages.held_up(reasons))
+    end = pods.first_end(seen)
+    if end:
+        return messages.ended(end)
+    failed = work.conditions.get("Failed")
+    return messages.say("job-condition", text=f"{failed.reason}: {failed.message}" if failed else work.name)
+
+
+def stuck(case: Case) -> str:
+    """Return what a release hangs on."""
+    pool = case.scene.pool_of(case.job)
+    text = pool.error.text if pool and pool.error else f"{case.situation.pool.value}, {case.situation.work.value}"
+    return case.messages.say("release-stuck", text=text)

@@ -1,0 +1,146 @@
+"""
+What the pods of a Job say: whether they all run, what holds them up, and whose fault an end was.
+
+1. The Job's conditions decide whether it has ended; pods only explain (reference/gke.md 6.2).
+2. Infrastructure is recognised by what Kubernetes says about a pod, never by an exit code.
+3. Each thing that holds a pod up has a deadline of its own, by category.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from falcon_rm.core.model import Bounds, ContainerState, KubeEvent, LiveWork, Pod
+
+REJECTED = frozenset({"UnexpectedAdmissionError", "NodeAffinity", "NodeLost", "NodeShutdown", "Shutdown", "OutOfcpu"})
+"""`pod.status.reason` of a pod that its node refused or took down."""
+
+WAITING_CATEGORY = {
+    "ErrImagePull": "image",
+    "ImagePullBackOff": "image",
+    "ImageInspectError": "image",
+    "RegistryUnavailable": "image",
+    "ContainerCreating": "image",
+    "PodInitializing": "image",
+    "InvalidImageName": "configuration",
+    "ErrImageNeverPull": "configuration",
+    "CreateContainerConfigError": "configuration",
+    "CreateContainerError": "configuration",
+    "RunContainerError": "configuration",
+    "StartError": "configuration",
+    "CrashLoopBackOff": "configuration",
+}
+EVENT_CATEGORY = {"FailedMount": "sidecar", "FailedCreatePodSandBox": "sidecar", "FailedCreate": "configuration"}
+ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+@frozen
+class HeldUp:
+    """What keeps a pod from running: *category* names its deadline, *text* is for people."""
+
+    pod: str
+    category: str  # image, configuration, sidecar, unschedulable
+    text: str
+
+    def limit(self, bounds: Bounds) -> float:
+        """Return the seconds after dispatch that this may last."""
+        return {
+            "image": bounds.pod_start_image,
+            "configuration": bounds.pod_start_configuration,
+            "sidecar": bounds.pod_start_sidecar,
+            "unschedulable": bounds.pod_start_unschedulable,
+        }[self.category]
+
+
+@frozen
+class Ended:
+    """The container that ended first by its own fault, and how many others ended badly."""
+
+    pod: str
+    container: str
+    exit_code: int | None
+    reason: str
+    message: str
+    others: int
+
+
+def count_running(pods: Iterable[Pod]) -> int:
+    """Return how many pods run or have run to their end."""
+    return sum(1 for pod in pods if pod.phase in ("Running", "Succeeded") and not pod.deleting)
+
+
+def held_up(work: LiveWork, pods: Sequence[Pod], events: Sequence[KubeEvent]) -> tuple[HeldUp, ...]:
+    """Return what holds up each pod that does not run, and the Job itself if it has too few pods."""
+    found = [reason for pod in pods if pod.phase == "Pending" for reason in [_held_up(pod, events)]]
+    if len(pods) < work.parallelism:
+        refusals = [event for event in events if event.about == work.name and event.reason == "FailedCreate"]
+        found += [HeldUp(work.name, "configuration", event.message) for event in refusals[-1:]]
+    return tuple(found)
+
+
+def _held_up(pod: Pod, events: Sequence[KubeEvent]) -> HeldUp:
+    if pod.unschedulable is not None:
+        return HeldUp(pod.name, "unschedulable", f"Unschedulable: {pod.unschedulable}")
+    bad = [c for c in pod.containers if c.init and (_waits(c) or _crashed(c))]
+    for container in bad:
+        return HeldUp(pod.name, "sidecar", f"{container.name}: {_words(container)}")
+    for event in events:
+        if event.about == pod.name and event.reason in EVENT_CATEGORY:
+            return HeldUp(pod.name, EVENT_CATEGORY[event.reason], f"{event.reason}: {event.message}")
+    for container in pod.containers:
+        if not container.init and container.state == "waiting":
+            return HeldUp(pod.name, WAITING_CATEGORY.get(container.reason, "configuration"), _words(container))
+    return HeldUp(pod.name, "image" if pod.node else "unschedulable", "Pending")
+
+
+def _waits(container: ContainerState) -> bool:
+    return container.state == "waiting" and container.reason not in ORDINARY
+
+
+def _crashed(container: ContainerState) -> bool:
+    return container.state == "terminated" and container.exit_code != 0
+
+
+def _words(container: ContainerState) -> str:
+    return f"{container.reason}: {container.message}" if container.message else container.reason or "Waiting"
+
+
+def is_infrastructure(work: LiveWork, pods: Sequence[Pod]) -> bool:
+    """
+    Return whether a failed Job was lost with its node or rejected by it, rather than failed by itself.
+
+    The manifest's podFailurePolicy fails the Job on DisruptionTarget, so the Job's own condition says it even when the
+    pods are collected already.
+    """
+    condition = work.conditions.get("Failed")
+    if condition is not None and condition.reason == "PodFailurePolicy":
+        return True
+    first = first_end(pods)
+    rejected = [pod for pod in pods if pod.reason in REJECTED]
+    return bool(rejected) and (first is None or first.pod in {pod.name for pod in rejected})
+
+
+def first_end(pods: Sequence[Pod]) -> Ended | None:
+    """
+    Return the container that ended first by its own fault; None if none is known.
+
+    In a slice one pod fails and the others die of it: a container killed by a signal counts only if no other failed.
+    """
+    ends = [
+        (container.exit_code in (137, 143) and container.reason != "OOMKilled", container.finished, pod.name, container)
+        for pod in pods
+        for container in pod.containers
+        if container.state == "terminated" and container.exit_code and not container.sidecar
+    ]
+    if not ends:
+        return None
+    ends.sort(key=lambda end: end[:3])
+    _, _, pod_name, container = ends[0]
+    return Ended(
+        pod=pod_name,
+        container=container.name,
+        exit_code=container.exit_code,
+        reason=container.reason,
+        message=container.message,
+        others=len({end[2] for end in ends} - {pod_name}),
+    )

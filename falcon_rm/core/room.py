@@ -1,0 +1,55 @@
+"""
+How much a reservation can still give.
+
+1. Unknown room is None, which is not zero: nobody is promised it and nobody is told it is full.
+2. VMs of our own pools that Compute may not count yet are taken off: two passes must not promise the same room.
+3. The count is a hint; the create's answer is final.
+"""
+
+from falcon_rm.core.model import Cluster, Mode, Pool, PoolState, Reservation, TaskSpec
+from falcon_rm.core.scene import Scene
+from falcon_rm.core.shapes import Shape
+
+
+def reservation_path(cluster: Cluster) -> str | None:
+    """Return projects/P/reservations/R[/...] of a cluster's reservation, or None if it has none."""
+    name = cluster.default_reservation
+    if not name:
+        return None
+    return name if name.startswith("projects/") else f"projects/{cluster.project}/reservations/{name}"
+
+
+def mode_for(task: TaskSpec, cluster: Cluster) -> Mode:
+    """Return where the machines of a new pool come from: the job's word, else the cluster's default."""
+    return task.mode or (Mode.RESERVATION if cluster.default_reservation else Mode.FLEX_START)
+
+
+def units(shape: Shape, reservation: Reservation) -> int:
+    """Return what one slice takes from a reservation, in its own unit."""
+    return shape.hosts if reservation.unit == "vm" else shape.chips
+
+
+def room(reservation: Reservation, shape: Shape, scene: Scene, promised: int = 0) -> int | None:
+    """
+    Return the whole slices a reservation can still give, never below 0; None if its numbers make no sense.
+
+    Args:
+        promised: units that this pass has given away already.
+    """
+    if reservation.used > reservation.total:
+        return None
+    if not reservation.ready or reservation.machine_type not in (None, shape.machine_type):
+        return 0
+    own = sum(
+        pool.hosts if reservation.unit == "vm" else pool.chips
+        for pool in scene.pools.values()
+        if pool.reservation == reservation.path and _uncounted(pool, scene)
+    )
+    return max(0, reservation.total - reservation.used - own - promised) // units(shape, reservation)
+
+
+def _uncounted(pool: Pool, scene: Scene) -> bool:
+    """Return whether the VMs of one of our pools may be missing in `in_use`: not all up, or only for a moment."""
+    if pool.state is not PoolState.ACTIVE or pool.mode is not Mode.RESERVATION:
+        return False
+    return pool.ready_at is None or scene.age(pool.ready_at) < scene.bounds.visibility_grace

@@ -1,0 +1,352 @@
+"""
+Which cluster a job waits for, who is picked for a free slot, and what everyone else is waiting for (design.md 3).
+
+1. One slot a (cluster, topology); whoever is picked takes it together with its pool's name, in one transaction.
+2. A choice of cluster is kept while the job waits; it is made again when the cluster is no candidate any more, or when
+   another could start the job now and its own cannot.
+3. Choices of one pass are made against one running tally: no pool, slot or room is promised twice.
+4. Reservation and UNKNOWN: a cluster that was not read whole is no candidate; room that was not read is not promised.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from attrs import Factory, define, frozen
+
+from falcon_rm.core.line import line, place
+from falcon_rm.core.machine import Phase
+from falcon_rm.core.messages import Messages, moment
+from falcon_rm.core.model import CPU_TOPOLOGY, ClusterStatus, ClusterView, Job, Mode, Pool, Reason, TaskSpec
+from falcon_rm.core.room import mode_for, reservation_path, room, units
+from falcon_rm.core.scene import Key, Scene, fits
+
+BACKOFF_ENDS = frozenset({"capacity", "quota", "full", "nodes", "broken"})
+"""Ends of a lease after which the same job does not try the same cluster again for a while."""
+
+
+class Kind(Enum):
+    """What the scheduler says of a job that waits."""
+
+    STAY = "stay"
+    PLACE = "place"  # join the queue of a cluster
+    CLAIM = "claim"  # take the slot, and a free pool or the name of a new one
+    BUSY = "busy"  # would be picked, but the reservation lacks room
+
+
+@frozen
+class Decision:
+    """What the scheduler says of one job."""
+
+    kind: Kind
+    message: str
+    cluster_id: str | None = None
+    pool: Pool | None = None  # a free pool to take; None: a new one
+    mode: Mode | None = None
+    reason: Reason = Reason.WAITING  # what a job that stays shows
+
+
+@define
+class _Tally:
+    """What this pass has promised already."""
+
+    scene: Scene
+    messages: Messages
+    depth: dict[Key, int] = Factory(dict)
+    promised: set[Key] = Factory(set)  # free pools
+    slots: set[Key] = Factory(set)  # slots claimed, or kept for a job that moves there
+    taken: dict[str, int] = Factory(dict)  # units by reservation
+    held_for: dict[str, Job] = Factory(dict)  # reservations nobody behind this job may take from
+    fitting: dict[tuple[str | None, bool], tuple[list[ClusterView], list[str]]] = Factory(dict)
+
+    def free_pool(self, task: TaskSpec, cluster_id: str) -> Pool | None:
+        free = self.scene.free_pools(cluster_id) if task.shape else ()
+        return next((p for p in free if fits(p, task) and (cluster_id, p.name) not in self.promised), None)
+
+    def room(self, task: TaskSpec, view: ClusterView) -> int | None:
+        """Return the slices left for this shape; None if nobody knows."""
+        if view.reservation is None or task.shape is None:
+            return None
+        return room(view.reservation, task.shape, self.scene, self.taken.get(view.reservation.path, 0))
+
+    def slot_free(self, key: Key) -> bool:
+        """Return whether nobody acquires in this queue and this pass has not given its slot away."""
+        slot = self.scene.slots.get(key)
+        return key not in self.slots and not (slot and slot.holder) and not self.scene.acquiring.get(key)
+
+    def promise(self, decision: Decision, view: ClusterView, task: TaskSpec) -> None:
+        """Note what a claim takes: the slot, and a pool or room."""
+        self.slots.add((view.cluster.id, task.topology))
+        if decision.pool:
+            self.promised.add((view.cluster.id, decision.pool.name))
+        elif decision.mode is Mode.RESERVATION and view.reservation and task.shape:
+            path = view.reservation.path
+            self.taken[path] = self.taken.get(path, 0) + units(task.shape, view.reservation)
+
+    def candidates(self, task: TaskSpec) -> tuple[list[ClusterView], list[str]]:
+        """Return the clusters that can take a job, and for each other of its type why it cannot."""
+        key = (task.tpu_type, task.mode is Mode.RESERVATION)
+        if key not in self.fitting:
+            self.fitting[key] = candidates(task, self.scene, self.messages)
+        return self.fitting[key]
+
+
+def schedule(scene: Scene, messages: Messages) -> dict[str, Decision]:
+    """Return what every job that is new or waits should do now; jobs whose spec is invalid are left out."""
+    tally = _Tally(scene, messages)
+    jobs = [job for job in scene.snapshot.jobs if isinstance(job.task, TaskSpec)]
+    waiting = [job for job in jobs if scene.phases[job.id] is Phase.WAITING]
+    for job in waiting:
+        key = (job.cluster_id or "", task_of(job).topology)
+        tally.depth[key] = tally.depth.get(key, 0) + 1
+    for key, acquiring in scene.acquiring.items():
+        tally.depth[key] = tally.depth.get(key, 0) + len(acquiring)
+    decisions = _serve_queues([job for job in waiting if task_of(job).shape], tally)
+    decisions |= _move(waiting, decisions, tally)
+    for job in sorted((job for job in jobs if scene.phases[job.id] is Phase.NEW), key=place):
+        decisions[job.id] = _choose(job, tally)
+    return decisions
+
+
+def task_of(job: Job) -> TaskSpec:
+    """Return the parsed spec of a job that has one."""
+    assert isinstance(job.task, TaskSpec)
+    return job.task
+
+
+# --- the cluster
+
+
+def candidates(task: TaskSpec, scene: Scene, messages: Messages) -> tuple[list[ClusterView], list[str]]:
+    """Return the clusters that can take a job, and for each other of its type why it cannot."""
+    fitting: list[ClusterView] = []
+    reasons: list[str] = []
+    for view in sorted(scene.snapshot.views, key=lambda view: view.cluster.name):
+        cluster = view.cluster
+        if task.tpu_type not in (None, cluster.tpu_type):
+            continue
+        trouble = scene.trouble(cluster.id)
+        if cluster.status is not ClusterStatus.ACTIVE:
+            reasons.append(messages.say("cluster-status", cluster=cluster.name, status=cluster.status))
+        elif not view.readable or view.problem:
+            reasons.append(messages.say("cluster-unread", cluster=cluster.name, why=view.problem or "?"))
+        elif trouble:
+            until = moment(trouble.at + scene.bounds.cluster_pause)
+            reasons.append(messages.say("cluster-trouble", cluster=cluster.name, until=until, why=trouble.text))
+        elif task.mode is Mode.RESERVATION and not cluster.default_reservation:
+            reasons.append(messages.say("no-reservation", cluster=cluster.name))
+        else:
+            fitting.append(view)
+    return fitting, reasons
+
+
+def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
+    """Return until when a job does not try a cluster again, worked out from its leases that failed there; None: now."""
+    bounds = scene.bounds
+    failed = [
+        failure
+        for failure in scene.failures.get((job.id, cluster_id), ())
+        if backoff_ends(failure.ended) and failure.at > (job.started_at or 0)
+    ]
+    until = max((failure.at for failure in failed), default=0.0) + backoff(len(failed), scene) if failed else 0.0
+    if job.cluster_id == cluster_id and job.retry_at is not None:
+        until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
+    return until if until > scene.snapshot.now else None
+
+
+def backoff_ends(ended: str) -> bool:
+    """Return whether a lease that ended so keeps the job off that cluster for a while."""
+    return ended in BACKOFF_ENDS
+
+
+def backoff(failures: int, scene: Scene) -> float:
+    """Return the seconds to wait after that many failures: doubling, bounded."""
+    bounds = scene.bounds
+    return float(min(bounds.backoff_base * 2 ** min(failures - 1, 30), bounds.backoff_max))
+
+
+def _choose(job: Job, tally: _Tally) -> Decision:
+    """Return the cluster a job joins: not one it just failed on, one with a free fitting pool, the shortest queue."""
+    scene, messages, task = tally.scene, tally.messages, task_of(job)
+    fitting, reasons = tally.candidates(task)
+    if not fitting:
+        why = messages.join(*reasons) or messages.say("no-cluster-type", tpu_type=task.tpu_type or "cpu")
+        return Decision(Kind.STAY, messages.say("no-cluster", why=why))
+
+    def rank(view: ClusterView) -> tuple[bool, bool, int, str]:
+        cluster = view.cluster
+        return (
+            backoff_until(job, cluster.id, scene) is not None,
+            task.shape is not None and tally.free_pool(task, cluster.id) is None,
+            tally.depth.get((cluster.id, task.topology), 0) if task.shape else _cpu_jobs(cluster.id, tally),
+            cluster.name,
+        )
+
+    best = min(fitting, key=rank).cluster
+    pool = tally.free_pool(task, best.id)
+    if pool:
+        tally.promised.add((best.id, pool.name))
+    key = (best.id, task.topology)
+    tally.depth[key] = tally.depth.get(key, 0) + 1
+    position = tally.depth[key] - len(scene.acquiring.get(key, ()))
+    return Decision(Kind.PLACE, messages.queue(position, []) if task.shape else messages.say("soon"), best.id)
+
+
+def _cpu_jobs(cluster_id: str, tally: _Tally) -> int:
+    return tally.depth.get((cluster_id, CPU_TOPOLOGY), 0) + sum(
+        1 for job in tally.scene.snapshot.jobs if (job.cluster_id, job.topology) == (cluster_id, CPU_TOPOLOGY)
+    )
+
+
+def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: _Tally) -> dict[str, Decision]:
+    """Return decisions of waiting jobs whose cluster is no candidate any more, or that another could start now."""
+    moves: dict[str, Decision] = {}
+    for job in sorted(waiting, key=lambda job: (-job.priority, place(job))):
+        task = task_of(job)
+        current = decided.get(job.id)
+        if current and current.kind is Kind.CLAIM:
+            continue
+        fitting, _ = tally.candidates(task)
+        if job.cluster_id not in {view.cluster.id for view in fitting}:
+            moves[job.id] = _choose(job, tally)
+        elif task.shape is None:
+            moves[job.id] = Decision(Kind.CLAIM, tally.messages.say("dispatching-cpu"), job.cluster_id)
+        else:
+            better = next((view for view in fitting if _could_start(job, view, tally)), None)
+            if better:
+                tally.slots.add((better.cluster.id, task.topology))
+                moves[job.id] = Decision(Kind.PLACE, tally.messages.say("soon"), better.cluster.id)
+    return moves
+
+
+def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
+    """Return whether another cluster could start a job at once: slot and queue empty, pool or room there."""
+    task, cluster = task_of(job), view.cluster
+    key = (cluster.id, task.topology)
+    if cluster.id == job.cluster_id or not tally.slot_free(key) or tally.depth.get(key):
+        return False
+    if backoff_until(job, cluster.id, tally.scene) is not None:
+        return False
+    if tally.free_pool(task, cluster.id) or mode_for(task, cluster) is not Mode.RESERVATION:
+        return True
+    return (tally.room(task, view) or 0) > 0 and reservation_path(cluster) not in tally.held_for
+
+
+# --- the slot
+
+
+def _serve_queues(waiting: Iterable[Job], tally: _Tally) -> dict[str, Decision]:
+    """Return decisions of the jobs that wait in queues of candidate clusters: who claims, who lacks room, who stays."""
+    scene, queues = tally.scene, dict[Key, list[Job]]()
+    for job in waiting:
+        queues.setdefault((job.cluster_id or "", task_of(job).topology), []).append(job)
+    served: dict[Key, dict[str, float]] = {}
+    for turn in scene.snapshot.turns:
+        served.setdefault((turn.cluster_id, turn.topology), {})[turn.actor] = turn.served_at
+    lines = {key: list(line(jobs, served.get(key, {}))) for key, jobs in queues.items()}
+
+    def head(key: Key) -> tuple[int, tuple[float, str]]:
+        return -lines[key][0].priority, place(lines[key][0])
+
+    decisions: dict[str, Decision] = {}
+    for key in sorted(lines, key=head):
+        view = scene.views.get(key[0])
+        usable = view is not None and view.cluster.status is ClusterStatus.ACTIVE and view.readable and not view.problem
+        chosen = _serve(key, lines[key], served.get(key, {}), view, tally) if usable and view else {}
+        decisions |= _tell(key, lines[key], chosen, tally)
+    return decisions
+
+
+def _serve(
+    key: Key, jobs: list[Job], served: Mapping[str, float], view: ClusterView, tally: _Tally
+) -> dict[str, Decision]:
+    """Return who claims the slot of one queue now, if anybody, and who shows that the reservation lacks room."""
+    scene, chosen = tally.scene, dict[str, Decision]()
+    ready = [job for job in jobs if backoff_until(job, key[0], scene) is None]
+    head = next(line(ready, served), None)
+    if head is None or scene.trouble(key[0]):
+        return chosen
+    now = _try(head, view, tally)
+    if now.kind is not Kind.CLAIM:
+        chosen[head.id] = now
+        _keep_room(head, view, tally)
+    if key not in scene.slots or not tally.slot_free(key):
+        return chosen
+    able = [job for job in ready if _try(job, view, tally).kind is Kind.CLAIM]
+    picked = next(line(able, served), None)
+    if picked:
+        chosen[picked.id] = _try(picked, view, tally)
+        tally.promise(chosen[picked.id], view, task_of(picked))
+    return chosen
+
+
+def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
+    """Return whether a job could start here now: with a free pool, or with a new one if there is room for it."""
+    task, cluster, messages = task_of(job), view.cluster, tally.messages
+    pool = tally.free_pool(task, cluster.id)
+    if pool:
+        say = messages.say("taking", pool=pool.name, mode=pool.mode)
+        return Decision(Kind.CLAIM, say, cluster.id, pool, pool.mode)
+    mode = mode_for(task, cluster)
+    claim = Decision(Kind.CLAIM, messages.say("provisioning", mode=mode), cluster.id, None, mode)
+    if mode is not Mode.RESERVATION:
+        return claim
+    path = reservation_path(cluster) or ""
+    remaining, keeper = tally.room(task, view), tally.held_for.get(path)
+    if remaining is None:
+        return Decision(Kind.STAY, messages.say("room-unknown", path=path))
+    if remaining > 0 and keeper in (None, job):
+        return claim
+    kept = messages.say("room-held", job=keeper.id) if keeper and keeper is not job else None
+    return Decision(Kind.BUSY, messages.join(messages.say("room", remaining=remaining, needed=1), kept), cluster.id)
+
+
+def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
+    """Keep a reservation's room for a head that has shown ClusterBusy long enough: nobody behind it takes any."""
+    path = reservation_path(view.cluster)
+    shown = tally.scene.age(head.reason_since) if head.reason == Reason.CLUSTER_BUSY else 0
+    if path and path not in tally.held_for and shown >= tally.scene.bounds.room_hold:
+        tally.held_for[path] = head
+
+
+# --- what everyone is told
+
+
+def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally) -> dict[str, Decision]:
+    """Return the decisions of a whole queue: those chosen, and for the rest their place and what they wait for."""
+    scene, messages = tally.scene, tally.messages
+    told: dict[str, Decision] = {}
+    ahead = [(job.actor, job.name or job.id) for job in jobs[:100]]
+    why_not = _why_nobody(key, tally)
+    for index, job in enumerate(jobs):
+        decision = chosen.get(job.id)
+        if decision and decision.kind is not Kind.STAY:
+            told[job.id] = decision
+            continue
+        until = backoff_until(job, key[0], scene)
+        last = max(scene.failures.get((job.id, key[0]), ()), key=lambda failure: failure.at, default=None)
+        waits = messages.say("backoff", until=moment(until), why=last.text if last else "") if until else why_not
+        place_text = messages.queue(index + 1, ahead[:index])
+        full = until is not None and job.reason == Reason.CLUSTER_BUSY
+        told[job.id] = Decision(
+            Kind.STAY,
+            messages.join(place_text, decision.message if decision else waits),
+            key[0],
+            reason=Reason.CLUSTER_BUSY if full else Reason.WAITING,
+        )
+    return told
+
+
+def _why_nobody(key: Key, tally: _Tally) -> str:
+    """Return what a queue waits for: who acquires, or what is wrong with the cluster."""
+    scene, messages = tally.scene, tally.messages
+    view = scene.views.get(key[0])
+    holders = scene.acquiring.get(key, ())
+    if holders:
+        holder = holders[0]
+        return messages.say("slot-held", actor=holder.actor, job=holder.name or holder.id, reason=holder.reason)
+    if view is None or not view.readable or view.problem:
+        name, why = (view.cluster.name, view.problem or "?") if view else (key[0], "?")
+        return messages.say("cluster-unread", cluster=name, why=why)
+    if view.cluster.status is not ClusterStatus.ACTIVE:
+        return messages.say("cluster-status", cluster=view.cluster.name, status=view.cluster.status)
+    return messages.say("others-first")

@@ -1,0 +1,311 @@
+"""
+What a pass can see of one job, as the enums that machine.py decides on.
+
+1. What could not be read is UNKNOWN; only a complete list shows an absence.
+2. What is there now beats what an error or a deadline says: a pool that came up after its create failed is up.
+3. A deadline is an age by the database's clock against one bound of the phase.
+"""
+
+from falcon_rm.core import names, pods
+from falcon_rm.core.errors import classify
+from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
+from falcon_rm.core.model import (
+    CPU_TOPOLOGY,
+    ErrorKind,
+    Fault,
+    Job,
+    LivePool,
+    LiveWork,
+    Mode,
+    Outcome,
+    Pool,
+    PoolState,
+    PoolStatus,
+    TaskSpec,
+)
+from falcon_rm.core.scene import ACQUIRING, Scene, fits
+
+LEAVING = frozenset({Phase.ENDING, Phase.ABORTING})
+FAILED_POOL = {
+    ErrorKind.FULL: PoolSeen.FULL,
+    ErrorKind.CAPACITY: PoolSeen.BROKEN,
+    ErrorKind.QUOTA: PoolSeen.BROKEN,
+    ErrorKind.PERMANENT: PoolSeen.REFUSED,
+    ErrorKind.CLUSTER: PoolSeen.TROUBLE,
+}
+"""What a failed pool is, by the kind of its error; the other kinds say nothing about it."""
+
+
+def situation(job: Job, phase: Phase, scene: Scene) -> Situation:
+    """Return the case of the table that this job is in."""
+    if phase in (Phase.NEW, Phase.WAITING, Phase.TERMINAL):
+        return Situation(phase, PoolSeen.NONE, WorkSeen.ABSENT, Timing.ON_TIME, left=True, chance=Chance.NONE)
+    pool = see_pool(job, phase, scene)
+    work = see_work(job, phase, scene)
+    return Situation(
+        phase,
+        pool,
+        work,
+        see_timing(job, phase, scene),
+        has_budget(job, phase, scene),
+        see_chance(job, phase, pool, scene),
+    )
+
+
+# --- the pool
+
+
+def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
+    """Return what this pass knows of the job's node pool."""
+    if job.topology == CPU_TOPOLOGY:
+        return PoolSeen.UNNEEDED
+    if not job.node_pool_name:
+        return PoolSeen.NONE
+    ledger = scene.pool_of(job)
+    if ledger and ledger.lease != job.id:
+        if phase not in LEAVING:
+            return PoolSeen.LOST
+        if ledger.state is not PoolState.DELETING:
+            return PoolSeen.NONE
+    view = scene.views.get(job.cluster_id or "")
+    if view is None or view.pools is None:
+        return PoolSeen.UNKNOWN
+    live = scene.live.get((view.cluster.id, job.node_pool_name))
+    if live and not scene.ours(view.cluster.id, live.name, live.labels):
+        live = None if ledger and ledger.lease != job.id else live
+        if live:
+            return PoolSeen.TAKEN
+    if ledger and ledger.lease != job.id:
+        return PoolSeen.LEAVING if live or may_still_show(ledger, scene) else PoolSeen.NONE
+    if live is None:
+        return _see_missing(ledger, phase, scene)
+    return _see_listed(live, ledger, job, phase, scene)
+
+
+def may_still_show(ledger: Pool, scene: Scene) -> bool:
+    """Return whether a pool that no list has yet may be on its way: just asked for, or its create still runs."""
+    operation = scene.create_operation(ledger.cluster_id, ledger.name)
+    if operation and not operation.done:
+        return True
+    asked = ledger.requested_at is not None and ledger.seen_at is None
+    return (
+        asked and not (operation and operation.done) and scene.age(ledger.requested_at) < scene.bounds.visibility_grace
+    )
+
+
+def _see_missing(ledger: Pool | None, phase: Phase, scene: Scene) -> PoolSeen:
+    if ledger is None:
+        return PoolSeen.NONE if phase in LEAVING else PoolSeen.LOST
+    if ledger.seen_at is not None:
+        return PoolSeen.LOST
+    fault = pool_fault(ledger, None, scene)
+    operation = scene.create_operation(ledger.cluster_id, ledger.name)
+    if operation and not operation.done:
+        return PoolSeen.HIDDEN
+    if fault and fault.kind in FAILED_POOL:
+        return FAILED_POOL[fault.kind]
+    if fault and fault.kind in (ErrorKind.UNKNOWN, ErrorKind.BUSY):
+        return PoolSeen.ABSENT
+    return PoolSeen.HIDDEN if may_still_show(ledger, scene) else PoolSeen.ABSENT
+
+
+def _see_listed(live: LivePool, ledger: Pool | None, job: Job, phase: Phase, scene: Scene) -> PoolSeen:
+    cluster_id = job.cluster_id or ""
+    match live.status:
+        case PoolStatus.STOPPING:
+            return PoolSeen.STOPPING
+        case PoolStatus.UNKNOWN:
+            return PoolSeen.UNKNOWN
+        case PoolStatus.PROVISIONING:
+            operation = scene.create_operation(cluster_id, live.name)
+            return _failed(live, ledger, scene) if operation and operation.error else PoolSeen.CREATING
+        case PoolStatus.ERROR:
+            return _failed(live, ledger, scene)
+    if phase not in ACQUIRING:
+        return PoolSeen.READY
+    ready = scene.views[cluster_id].ready_nodes.get(live.name)
+    hosts = ledger.hosts if ledger else live.hosts
+    if ready is None:
+        return PoolSeen.UNKNOWN
+    if ready >= hosts:
+        return PoolSeen.READY
+    if live.status is PoolStatus.RUNNING_WITH_ERROR:
+        return _failed(live, ledger, scene)
+    return PoolSeen.EMPTY if live.mode is Mode.FLEX_START else PoolSeen.UP
+
+
+def _failed(live: LivePool, ledger: Pool | None, scene: Scene) -> PoolSeen:
+    fault = pool_fault(ledger, live, scene)
+    return FAILED_POOL.get(fault.kind, PoolSeen.BROKEN) if fault else PoolSeen.BROKEN
+
+
+def pool_fault(ledger: Pool | None, live: LivePool | None, scene: Scene) -> Fault | None:
+    """Return why a pool is not well: its create operation's error, its own words, else what the ledger keeps."""
+    if ledger is None:
+        return None
+    operation = scene.create_operation(ledger.cluster_id, ledger.name)
+    text = (operation.error if operation else None) or ("; ".join(live.errors) if live else "")
+    if text:
+        return Fault(classify(call="operation", code="", text=text), text, scene.snapshot.now)
+    return ledger.error
+
+
+# --- the work
+
+
+def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
+    """Return what this pass knows of the Kubernetes Job of the current attempt."""
+    name = names.cloud_name(job.id, job.attempt)
+    submission = scene.submissions.get((job.cluster_id or "", name))
+    never_asked = submission is None and not job.job_uid
+    view = scene.views.get(job.cluster_id or "")
+    if view is None or view.works is None:
+        return WorkSeen.ABSENT if never_asked else WorkSeen.UNKNOWN
+    live = scene.work_of(job)
+    if live is None:
+        return _see_missing_work(job, phase, scene)
+    if live.deleting:
+        return WorkSeen.STOPPING
+    if phase not in LEAVING and job.job_uid and live.uid != job.job_uid:
+        return WorkSeen.GONE
+    if phase not in LEAVING and phase is not Phase.RUNNING and not job.job_uid:
+        return WorkSeen.UNRECORDED
+    return _see_ended(job, phase, live, scene) or _see_alive(job, phase, live, scene)
+
+
+def _see_missing_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
+    submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    if submission is None and not job.job_uid:
+        return WorkSeen.ABSENT
+    if phase in LEAVING:
+        left = scene.pods_of(job)
+        if left is None:
+            return WorkSeen.UNKNOWN
+        if left:
+            return WorkSeen.STOPPING
+    if job.job_uid:
+        return WorkSeen.GONE
+    if submission and submission.error and submission.error.kind is ErrorKind.PERMANENT:
+        return WorkSeen.REFUSED
+    if submission and submission.error and submission.error.kind is ErrorKind.CLUSTER:
+        return WorkSeen.DENIED
+    return WorkSeen.ABSENT
+
+
+def _see_ended(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen | None:
+    """Return how the Job ended, by its conditions alone; None if it has not."""
+    ended = {kind for kind in ("Complete", "Failed") if kind in live.conditions and live.conditions[kind].status}
+    if not ended:
+        return None
+    seen = scene.pods_of(job)
+    if seen is None and (phase in LEAVING or "Failed" in ended):
+        return WorkSeen.UNKNOWN
+    if phase in LEAVING and any(pod.phase in ("Pending", "Running") for pod in seen or ()):
+        return WorkSeen.STOPPING
+    if "Failed" not in ended:
+        return WorkSeen.SUCCEEDED
+    return WorkSeen.FAILED_INFRA if pods.is_infrastructure(live, seen or ()) else WorkSeen.FAILED_APP
+
+
+def _see_alive(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen:
+    if phase in LEAVING:
+        return WorkSeen.RUNNING
+    if phase is Phase.RUNNING:
+        return WorkSeen.FAILED_INFRA if _lost_a_host(job, live, scene) else WorkSeen.RUNNING
+    seen = scene.pods_of(job)
+    if seen is None:
+        return WorkSeen.UNKNOWN
+    if pods.count_running(seen) >= live.parallelism:
+        return WorkSeen.RUNNING
+    late = job.dispatched_at is not None and any(
+        scene.age(job.dispatched_at) > reason.limit(scene.bounds)
+        for reason in pods.held_up(live, seen, scene.views[job.cluster_id or ""].events)
+    )
+    return WorkSeen.STUCK if late else WorkSeen.STARTING
+
+
+def is_short(work: LiveWork) -> bool:
+    """Return whether a running Job has fewer pods well than it should: its pods and nodes are worth a look."""
+    return min(work.active, work.ready) + work.succeeded < work.parallelism
+
+
+def _lost_a_host(job: Job, live: LiveWork, scene: Scene) -> bool:
+    """Return whether a host is gone with its pod while the Job says nothing: its peers would hang."""
+    seen = scene.pods_of(job)
+    ready = scene.views[job.cluster_id or ""].ready_nodes.get(job.node_pool_name or "")
+    if seen is None or ready is None or not is_short(live):
+        return False
+    task = job.task
+    hosts = task.hosts if isinstance(task, TaskSpec) else live.parallelism
+    return ready < hosts and len([pod for pod in seen if not pod.deleting]) < live.parallelism
+
+
+# --- deadlines, budgets, neighbours
+
+
+def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
+    """Return whether the bound of this phase has passed."""
+    bounds, pool = scene.bounds, scene.pool_of(job)
+    if phase is Phase.PROVISIONING:
+        since = max(job.provisioning_at or 0, (pool and pool.requested_at) or 0)
+        return _late(since > 0 and scene.age(since) > bounds.pool_timeout)
+    if phase is Phase.WAITING_FOR_NODE:
+        since = max(job.provisioning_at or 0, (pool and pool.up_at) or 0, (pool and pool.leased_at) or 0)
+        limit = bounds.node_wait_flex if pool and pool.mode is Mode.FLEX_START else bounds.node_wait
+        return _late(since > 0 and scene.age(since) > limit)
+    if phase in (Phase.DISPATCHING, Phase.RUNNING):
+        limited = bool(job.timeout_seconds and job.dispatched_at is not None)
+        return _late(limited and scene.age(job.dispatched_at) > (job.timeout_seconds or 0))
+    return _see_release(job, phase, pool, scene)
+
+
+def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Timing:
+    """
+    Return how the release goes: LATE when pods outlive their stop, OVERDUE when a stage takes too long.
+
+    A retry is never overdue: an attempt must be gone before the next one may exist.
+    """
+    submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    stopped = submission.stop_at if submission else None
+    began = job.aborting_at if phase is Phase.ABORTING else job.finished_at
+    released = pool.idle_at if pool and pool.lease != job.id else None
+    may_end_anyway = phase is Phase.ABORTING or job.outcome not in (Outcome.LOST, Outcome.YIELD)
+    stage = max((at for at in (began, stopped, released) if at is not None), default=None)
+    attempted = stopped is not None or released is not None
+    if may_end_anyway and attempted and scene.age(stage) > scene.bounds.release_timeout:
+        return Timing.OVERDUE
+    grace = job.task.grace_seconds if isinstance(job.task, TaskSpec) else 0
+    return _late(stopped is not None and scene.age(stopped) > grace + scene.bounds.stop_extra)
+
+
+def _late(passed: bool) -> Timing:
+    return Timing.LATE if passed else Timing.ON_TIME
+
+
+def has_budget(job: Job, phase: Phase, scene: Scene) -> bool:
+    """Return whether one more failure is allowed: a lost run while running, a pool that could not be made before."""
+    if phase is Phase.RUNNING:
+        return isinstance(job.task, TaskSpec) and job.losses < job.task.max_retries
+    return job.pool_failures + 1 < scene.bounds.pool_attempts
+
+
+OWN_PROGRESS = {PoolSeen.CREATING: 1, PoolSeen.UP: 2, PoolSeen.EMPTY: 2}
+
+
+def see_chance(job: Job, phase: Phase, pool: PoolSeen, scene: Scene) -> Chance:
+    """Return whether a free pool is further along, else whether another topology of this cluster waits."""
+    if phase not in (Phase.PROVISIONING, Phase.WAITING_FOR_NODE) or not isinstance(job.task, TaskSpec):
+        return Chance.NONE
+    if better_pool(job, pool, scene):
+        return Chance.BETTER
+    others = [other for other in scene.waiting.get(job.cluster_id or "", ()) if other.topology != job.topology]
+    return Chance.CONTESTED if any(other.topology != CPU_TOPOLOGY for other in others) else Chance.NONE
+
+
+def better_pool(job: Job, pool: PoolSeen, scene: Scene) -> Pool | None:
+    """Return the free pool that an acquiring job should take instead of its own, if one is further along."""
+    assert isinstance(job.task, TaskSpec)
+    own = OWN_PROGRESS.get(pool, 0)
+    task = job.task
+    free = [p for p in scene.free_pools(job.cluster_id or "") if fits(p, task) and scene.progress(p) > own]
+    return free[0] if free else None
