@@ -22,10 +22,11 @@ from falcon_rm.cloud.kube_values import POOL_LABEL, kube_event, live_work, pod, 
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.errors import Call
 from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, KubeEvent, LiveWork, Pod
+from falcon_rm.core.names import ATTEMPT, JOB_ID
 
 NAMESPACE = "falcon-jobs"
 SERVICE_ACCOUNT = "falcon-job"
-OURS = ("falcon.io/job-id", "falcon.io/attempt")
+OURS = (JOB_ID, ATTEMPT)
 """The labels by which a Job found under our name is told to be this attempt's."""
 
 PAGE = 500
