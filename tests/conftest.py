@@ -10,6 +10,8 @@ import pytest
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import migrate, sql_files
 
+pytest_plugins = ["cloudsim_fixtures"]
+
 
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:

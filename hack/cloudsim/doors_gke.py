@@ -136,7 +136,8 @@ class GkeDoor:
             for name, method in METHODS.items()
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        self.port: int = self._server.add_secure_port("127.0.0.1:0", authority.grpc_credentials())
+        credentials = grpc.ssl_server_credentials([authority.key_and_chain()])
+        self.port: int = self._server.add_secure_port("127.0.0.1:0", credentials)
         self._server.start()
 
     def stop(self) -> None:

@@ -1,10 +1,8 @@
 """
 The simulated cloud behind the real protocols, on loopback ports of this process.
 
-1. `Premises` are what a client process learns once and keeps: the metadata server and Google's certificate authority.
-   Its environment must be set before google-auth and gRPC are imported, which read it once.
-2. A `CloudSim` puts one world behind doors on such premises; several may follow one another on the same.
-3. Each Kubernetes cluster has an authority of its own for its IP endpoint; its DNS endpoint is signed by Google's.
+1. A `CloudSim` puts one world behind doors; several may follow one another on the same premises (`premises.py`).
+2. Each Kubernetes cluster has an authority of its own for its IP endpoint; its DNS endpoint is signed by Google's.
 """
 
 import base64
@@ -17,47 +15,9 @@ from cloudsim.doors_compute import ComputeDoor
 from cloudsim.doors_faults import WireFaults
 from cloudsim.doors_gke import GkeDoor
 from cloudsim.doors_kube import KubeDoor
-from cloudsim.metadata import MetadataServer, Tokens
+from cloudsim.premises import Premises
 from cloudsim.tls import Authority
 from cloudsim.world import World
-
-LOOPBACK = "127.0.0.1,localhost"
-
-
-class Premises:
-    """The metadata server and Google's certificate authority."""
-
-    def __init__(self, directory: Path, token_lifetime: float = 60.0) -> None:
-        """Start the metadata server; certificates go to *directory*."""
-        self.directory = directory
-        self.authority = Authority(directory, "google")
-        self.metadata = MetadataServer(token_lifetime)
-
-    @property
-    def tokens(self) -> Tokens:
-        """What was handed out; `expire()` makes all of it stale."""
-        return self.metadata.tokens
-
-    def environment(self) -> dict[str, str]:
-        """Return what makes Google's libraries, unchanged, use these premises and nothing else."""
-        authorities = str(self.authority.path)
-        return {
-            "GCE_METADATA_HOST": self.metadata.address,
-            "GCE_METADATA_IP": self.metadata.address,
-            "GCE_METADATA_ROOT": self.metadata.address,
-            "NO_GCE_CHECK": "false",
-            "GOOGLE_APPLICATION_CREDENTIALS": "",
-            "CLOUDSDK_CONFIG": str(self.directory / "no-gcloud"),
-            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": authorities,
-            "REQUESTS_CA_BUNDLE": authorities,
-            "SSL_CERT_FILE": authorities,
-            "NO_PROXY": LOOPBACK,
-            "no_proxy": LOOPBACK,
-        }
-
-    def stop(self) -> None:
-        """Stop the metadata server."""
-        self.metadata.stop()
 
 
 class CloudSim:

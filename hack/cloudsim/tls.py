@@ -8,7 +8,6 @@ Certificates: an authority of its own for Google's endpoints and one for each Ku
 import ssl
 from pathlib import Path
 
-import grpc
 import trustme
 
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -31,7 +30,6 @@ class Authority:
         self._leaf.configure_cert(context)
         return context
 
-    def grpc_credentials(self) -> grpc.ServerCredentials:
-        """Return what a gRPC server needs."""
-        chain = b"".join(part.bytes() for part in self._leaf.cert_chain_pems)
-        return grpc.ssl_server_credentials([(self._leaf.private_key_pem.bytes(), chain)])
+    def key_and_chain(self) -> tuple[bytes, bytes]:
+        """Return private key and certificate chain in PEM, which is what a gRPC server needs."""
+        return self._leaf.private_key_pem.bytes(), b"".join(part.bytes() for part in self._leaf.cert_chain_pems)
