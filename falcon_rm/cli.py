@@ -1,0 +1,281 @@
+"""
+The command line: where settings, adapters and commands meet.
+
+1. Adapters are built here and nowhere else; a command imports what it needs when it runs.
+2. A pass is a value that loop.py returns; what it means for the exit code stands here.
+3. `run` starts only on a schema that passes the check, and waits for a database that is not there yet.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from functools import cache
+from typing import TYPE_CHECKING
+
+import click
+
+from falcon_rm import __version__
+from falcon_rm.cli_base import ERROR, App, Commands, output_option
+from falcon_rm.cli_cluster import cluster
+from falcon_rm.cli_jobs import abort, submit
+from falcon_rm.cli_show import config, status, table
+from falcon_rm.config import ConfigError, Settings, load
+from falcon_rm.ports import StoreDown
+
+if TYPE_CHECKING:
+    from falcon_rm.cloud.credential import Credential
+    from falcon_rm.cloud.database import Address, Database
+    from falcon_rm.cloud.store import MySqlStore
+    from falcon_rm.loop import Pass
+    from falcon_rm.ports import Clouds
+
+BRAKE_HOLDS, CHANGES = 3, 2
+
+DATABASE_WAIT, DATABASE_PAUSE = 120, 2
+"""How long `run` waits at its start for a database that does not answer, and between two tries; seconds."""
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="falcon-rm", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """
+    Place batch jobs on TPU node pools of GKE, and give the chips up again.
+
+    Settings are FALCON_* variables; falcon-rm config shows them. Exit codes: 0 done, 1 error, 64 usage; run-once and
+    plan have more.
+
+    \b
+    Example:
+      FALCON_DATABASE_URL=mysql://falcon@db/falcon falcon-rm status
+    """
+    context.obj = context.obj or build(os.environ)
+
+
+def build(environ: Mapping[str, str]) -> App:
+    """Return the doors to the outside that *environ* sets up; none is opened yet."""
+
+    @cache
+    def settings() -> Settings:
+        return load(environ)
+
+    def address() -> "Address":
+        from falcon_rm.cloud.database import parse_url
+
+        url = settings().database_url
+        if url is None:
+            raise ConfigError(("FALCON_DATABASE_URL is not set",))
+        try:
+            return parse_url(url, settings().database_password)
+        except ValueError as error:
+            raise ConfigError((f"FALCON_DATABASE_URL: {error}",)) from None
+
+    def database() -> "closing[Database]":
+        from falcon_rm.cloud.database import Database
+
+        return closing(Database(address(), timeout=settings().call_timeout))
+
+    def store() -> "MySqlStore":
+        from falcon_rm.cloud.database import Database
+        from falcon_rm.cloud.store import MySqlStore
+
+        return MySqlStore(Database(address(), timeout=settings().call_timeout))
+
+    @cache
+    def credential() -> "Credential":
+        from falcon_rm.cloud.credential import Credential
+
+        return Credential(timeout_seconds=settings().call_timeout)
+
+    def clouds() -> "Clouds":
+        from falcon_rm.cloud.clouds import GoogleClouds
+
+        return GoogleClouds(
+            credential=credential(),
+            gke_endpoint=settings().gke_endpoint,
+            compute_endpoint=settings().compute_endpoint,
+            read_seconds=settings().call_timeout,
+            write_seconds=settings().create_timeout,
+        )
+
+    return App(settings=settings, store=store, database=database, clouds=clouds)
+
+
+@commands.command()
+@click.pass_obj
+def run(app: App) -> int:
+    """
+    Make pass after pass, until SIGTERM.
+
+    Whatever is under way then, the process ends within ten seconds; another one goes on where it was.
+
+    \b
+    Example:
+      FALCON_INTERVAL=5s falcon-rm run
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop has its own: process 1 has no default
+    from falcon_rm import loop
+
+    settings = _with_log(app)
+    _await_schema(app)
+    return loop.run(
+        store=app.store,
+        clouds=app.clouds,
+        bounds=settings.bounds(),
+        interval=settings.interval,
+        pass_seconds=settings.pass_timeout,
+    )
+
+
+@commands.command("run-once")
+@click.option("--allow-mass-delete", is_flag=True, help="Let this pass sweep more than the brake would allow.")
+@click.pass_obj
+def run_once(app: App, allow_mass_delete: bool) -> int:
+    """
+    Make one pass: read everything, decide, act.
+
+    Exit codes: 0 acted or nothing to do, 1 something could not be read, 3 the brake on sweeping holds.
+
+    \b
+    Example:
+      falcon-rm run-once
+    """
+    made = _one_pass(app, _with_log(app), allow_mass_delete=allow_mass_delete)
+    return BRAKE_HOLDS if made.plan.brake else ERROR if made.unread else 0
+
+
+@commands.command()
+@click.option("--dry-run", is_flag=True, help="Say it aloud: plan never writes, with or without it.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0 nothing to do, 2 changes, 1 error or unread.")
+@output_option("json")
+@click.pass_obj
+def plan(app: App, dry_run: bool, detailed_exitcode: bool, output: str | None) -> int:  # noqa: ARG001
+    """
+    Show what the next pass would do, and why. Nothing is written anywhere.
+
+    \b
+    Example:
+      falcon-rm plan --dry-run -o json
+    """
+    from falcon_rm import report
+
+    made = _one_pass(app, _with_log(app), dry=True)
+    names = {view.cluster.id: view.cluster.name for view in made.snapshot.views}
+    text = report.as_json(report.plan_data(made.plan, names)) if output else report.plan_text(made.plan, names)
+    click.echo(text)
+    if not detailed_exitcode:
+        return 0
+    return CHANGES if made.plan.actions else ERROR if made.unread else 0
+
+
+@commands.group(cls=Commands)
+def db() -> None:
+    """
+    Make and check the tables.
+
+    \b
+    Example:
+      falcon-rm db migrate && falcon-rm db check
+    """
+
+
+@db.command()
+@click.pass_obj
+def migrate(app: App) -> None:
+    """
+    Make the tables that are missing; again and again without harm.
+
+    \b
+    Example:
+      falcon-rm db migrate
+    """
+    from falcon_rm.cloud import schema
+
+    with app.database() as database:
+        steps = schema.migrate(database)
+    for step in steps:
+        click.echo(f"step/{step} taken")
+    if not steps:
+        click.echo("nothing to do")
+
+
+@db.command()
+@click.pass_obj
+def check(app: App) -> int:
+    """
+    Name what the database lacks, each with the statement that mends it. Nothing is changed.
+
+    Exit codes: 0 everything is there, 1 something is missing.
+
+    \b
+    Example:
+      falcon-rm db check
+    """
+    faults = _schema_faults(app)
+    for fault in faults:
+        click.echo(fault)
+    if not faults:
+        click.echo("everything is there")
+    return ERROR if faults else 0
+
+
+for _command in (status, submit, abort, cluster, config, table):
+    commands.add_command(_command)
+
+
+def _one_pass(app: App, settings: Settings, *, dry: bool = False, allow_mass_delete: bool = False) -> "Pass":
+    """Make one pass with these settings."""
+    from falcon_rm import loop
+
+    return loop.one_pass(
+        store=app.store,
+        clouds=app.clouds,
+        bounds=settings.bounds(allow_mass_delete=allow_mass_delete),
+        dry=dry,
+        pass_seconds=settings.pass_timeout,
+    )
+
+
+def _with_log(app: App) -> Settings:
+    """Set the log up, and return the settings."""
+    from falcon_rm import telemetry
+
+    settings = app.settings()
+    secrets = [settings.database_password] if settings.database_password else []
+    telemetry.configure(settings.log_format, secrets=secrets)
+    return settings
+
+
+def _schema_faults(app: App) -> list[str]:
+    """Return what the database lacks, a line each with the statement that mends it."""
+    from falcon_rm.cloud import schema
+
+    with app.database() as database:
+        return [f"{each.column}: {each.what}; mend it with: {each.statement}" for each in schema.check(database)]
+
+
+def _await_schema(app: App) -> None:
+    """Wait for the database, within a bound, then end with an error if it is not fit."""
+    from falcon_rm import telemetry
+
+    deadline = time.monotonic() + DATABASE_WAIT
+    while True:
+        try:
+            faults = _schema_faults(app)
+        except StoreDown as error:
+            if time.monotonic() > deadline:
+                raise
+            telemetry.log().warning("Waited for the database", err=str(error))
+            time.sleep(DATABASE_PAUSE)
+        else:
+            break
+    if faults:
+        raise click.ClickException("the database does not fit. " + ". ".join(faults))
+
+
+def main() -> None:
+    """Run the command line."""
+    commands()

@@ -1,0 +1,73 @@
+"""
+What every command shares: how errors end it, what it may ask for, and in which form it answers.
+
+1. Results go to stdout, errors alone to stderr, each in one line.
+2. Exit codes: 0 done, 1 error, 64 usage; a command's --help names its others.
+3. A command asks App for what it needs, so that nothing is imported or connected before.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+
+from falcon_rm.config import ConfigError, Settings
+from falcon_rm.ports import StoreDown
+
+if TYPE_CHECKING:
+    from falcon_rm.cloud.database import Database
+    from falcon_rm.ports import Clouds, Store
+
+ERROR, USAGE, INTERRUPTED = 1, 64, 130
+
+
+@frozen
+class App:
+    """The doors to the outside; each opens when it is called. Only cli.py builds one."""
+
+    settings: Callable[[], Settings]
+    store: Callable[[], "AbstractContextManager[Store]"]
+    database: Callable[[], "AbstractContextManager[Database]"]
+    clouds: Callable[[], "Clouds"]
+
+
+class Commands(click.Group):
+    """A group whose every error is one line on stderr, and whose commands return their exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command that *args* name and, if it stands alone, end the process with its exit code."""
+        try:
+            code = super().main(args, prog_name or "falcon-rm", complete_var, standalone_mode=False, **extra)
+        except click.UsageError as error:
+            path = error.ctx.command_path if error.ctx else "falcon-rm"
+            code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)
+        except click.ClickException as error:
+            code = _complain(error.format_message(), ERROR)
+        except (ConfigError, StoreDown) as error:
+            code = _complain(str(error), ERROR)
+        except click.Abort:
+            code = _complain("interrupted", INTERRUPTED)
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
+
+
+def _complain(text: str, code: int) -> int:
+    """Say what went wrong in one line, and return the exit code."""
+    click.echo("error: " + " ".join(text.split()), err=True)
+    return code
+
+
+def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option -o with these forms; without it the answer is a table."""
+    return click.option("-o", "--output", type=click.Choice(forms), help="Form of the answer; a table if not given.")

@@ -1,0 +1,104 @@
+"""Commands of the registry: cluster add, list, set."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from falcon_rm.cli_base import App, Commands, output_option
+from falcon_rm.registry import COLUMNS, RegistryError, check
+
+
+@click.group(cls=Commands)
+def cluster() -> None:
+    """
+    Register clusters, list and change them.
+
+    \b
+    Example:
+      falcon-rm cluster list -o wide
+    """
+
+
+def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command one option for each column of the registry."""
+    for column in reversed(COLUMNS):
+        text = f"{column.help}: {column.allowed}."
+        command = click.option(f"--{column.name.replace('_', '-')}", column.name, help=text)(command)
+    return command
+
+
+@cluster.command()
+@click.argument("name")
+@column_options
+@click.pass_obj
+def add(app: App, /, name: str, **values: str | None) -> None:
+    """
+    Register the cluster NAME. Needs --project, --location and --tpu-type; the rest is worked out if not given.
+
+    \b
+    Example:
+      falcon-rm cluster add tpu-1 --project my-project --location us-central1 --tpu-type v7x --gcs-bucket my-bucket
+    """
+    from falcon_rm.cloud import people
+
+    given = {column: value for column, value in values.items() if value}
+    missing = [column.name for column in COLUMNS if column.required and column.name not in {*given, "status"}]
+    if missing:
+        raise click.UsageError(f"Missing option '--{missing[0].replace('_', '-')}'.")
+    row = _checked(name, given)
+    with app.database() as database:
+        people.add_cluster(database, name, row)
+    click.echo(f"cluster/{name} added")
+
+
+@cluster.command("set")
+@click.argument("name")
+@column_options
+@click.pass_obj
+def change(app: App, /, name: str, **values: str | None) -> None:
+    """
+    Change columns of the cluster NAME; an empty value empties a column that may be.
+
+    \b
+    Example:
+      falcon-rm cluster set tpu-1 --status maintenance --zone ''
+    """
+    from falcon_rm.cloud import people
+
+    changes = {column: value or None for column, value in values.items() if value is not None}
+    if not changes:
+        raise click.UsageError("Nothing to change.")
+    with app.database() as database:
+        people.set_cluster(database, name, lambda row: _checked(name, changes))
+    click.echo(f"cluster/{name} changed")
+
+
+@cluster.command("list")
+@output_option("wide", "json", "yaml", "name")
+@click.pass_obj
+def list_clusters(app: App, output: str | None) -> None:
+    """
+    List the clusters and what is wrong with them.
+
+    \b
+    Example:
+      falcon-rm cluster list
+    """
+    from falcon_rm import overview
+
+    with app.store() as store:
+        click.echo(overview.render(store.read(), output=output, only="cluster"))
+
+
+def _checked(name: str, values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the values as their columns take them, or end in a usage error."""
+    from falcon_rm.core.shapes import parse_type
+
+    if values.get("tpu_type"):
+        values = {**values, "tpu_type": parse_type(values["tpu_type"] or "") or values["tpu_type"]}
+    try:
+        check(name, values)
+    except RegistryError as error:
+        raise click.UsageError(str(error)) from None
+    return dict(values)

@@ -1,0 +1,56 @@
+"""Commands that act as upstream does: submit, abort."""
+
+from typing import TextIO
+
+import click
+
+from falcon_rm.cli_base import App
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "file", type=click.File(encoding="utf-8"), required=True, help="File, or - for stdin."
+)
+@click.pass_obj
+def submit(app: App, file: TextIO) -> None:
+    """
+    Submit the jobs of a file, all of them or none.
+
+    The file is YAML or JSON, one document a job, with the columns id, actor and spec and, if wanted, name, priority,
+    timeout_seconds and artifact_path. A spec that can never run is taken; its job ends as Failed/InvalidSpec.
+
+    \b
+    Example:
+      falcon-rm submit -f bench.yaml
+    """
+    from falcon_rm import submission
+    from falcon_rm.cloud import people
+
+    try:
+        jobs = submission.parse(file.read())
+    except (submission.SubmissionError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file.name}: {error}") from None
+    with app.database() as database:
+        people.submit(database, jobs)
+    for job in jobs:
+        click.echo(f"job/{job.id} submitted")
+
+
+@click.command()
+@click.argument("job")
+@click.pass_obj
+def abort(app: App, job: str) -> None:
+    """
+    Ask for the end of JOB.
+
+    Falcon stops it, releases what it holds, and writes Aborted when nothing of it is left.
+
+    \b
+    Example:
+      falcon-rm abort bench-7
+    """
+    from falcon_rm.cloud import people
+
+    with app.database() as database:
+        people.abort(database, job)
+    click.echo(f"job/{job} aborting")
