@@ -58,7 +58,10 @@ def plan(snapshot: Snapshot) -> Plan:
             why = f"a row that makes no sense: status={job.status} reason={job.reason} outcome={job.outcome}"
             unknown.append(Unknown("job", job.id, job.cluster_id or "", why))
         else:
-            actions += _job(job, phase, seen, messages, demand, decisions.get(job.id), unknown)
+            try:
+                actions += _job(job, phase, seen, messages, demand, decisions.get(job.id), unknown)
+            except Exception as error:  # noqa: BLE001 - one job is fenced off: it is unknown, the others go on
+                unknown.append(Unknown("job", job.id, job.cluster_id or "", f"{type(error).__name__}: {error}"))
     actions += _missing_slots(seen, decisions)
     swept = sweep(seen, demand)
     actions += swept.actions

@@ -1,0 +1,135 @@
+"""
+Carry a plan out, one guarded action a time.
+
+1. Apply decides nothing: it makes the call and writes down the fact (answered, error kind, text, uid).
+2. The row before the cloud: what a call is for was committed before it; a lost race means no call.
+3. An error of a cloud is a fact and stops nobody else; an error of the database ends the pass.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+
+from falcon_rm.core import actions as act
+from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind
+from falcon_rm.ports import Clouds, Kubernetes, Store
+
+
+class Result(Enum):
+    """How an action went."""
+
+    DONE = "done"  # something moved: another pass may follow at once
+    TOLD = "told"  # only text for people, or a fact beside the way, was written
+    LOST = "lost"  # somebody was first: the next pass reads it
+    BUSY = "busy"  # refused for now, or unknown: wait the interval
+    REFUSED = "refused"  # the error is in the ledger, the next plan draws the conclusion
+
+
+class Applier:
+    """Applies the actions of one pass; Kubernetes clients are built once a cluster."""
+
+    def __init__(self, store: Store, clouds: Clouds) -> None:
+        self._store = store
+        self._clouds = clouds
+        self._clients: dict[str, Kubernetes] = {}
+        self._how: Mapping[type, Callable[[Any], Result]] = {
+            act.Change: self._change,
+            act.EnsureSlot: self._write(store.ensure_slot),
+            act.FreeSlot: self._write(store.free_slot),
+            act.EnterPool: self._write(store.enter_pool),
+            act.MarkPool: self._write(store.mark_pool),
+            act.RetirePool: self._write(store.retire_pool),
+            act.EndLease: self._write(store.end_lease),
+            act.RecordHealth: self._tell(store.record_health),
+            act.Note: self._tell(store.note),
+            act.CreatePool: self._create_pool,
+            act.DeletePool: self._delete_pool,
+            act.SubmitWork: self._submit,
+            act.DeleteWork: self._delete_work,
+        }
+        self.error: str | None = None
+
+    def apply(self, action: act.Action) -> Result:
+        """
+        Carry out one action; `error` then has the cloud's words, if it refused.
+
+        Raises:
+            StoreDown: the database failed; the outcome of the write is unknown.
+        """
+        self.error = None
+        return self._how[type(action)](action)
+
+    # --- rows
+
+    def _write(self, write: Callable[[Any], bool]) -> Callable[[Any], Result]:
+        return lambda action: Result.DONE if write(action) else Result.LOST
+
+    def _tell(self, write: Callable[[Any], bool]) -> Callable[[Any], Result]:
+        return lambda action: Result.TOLD if write(action) else Result.LOST
+
+    def _change(self, action: act.Change) -> Result:
+        if not self._store.commit(action):
+            return Result.LOST
+        return Result.TOLD if action.only_message else Result.DONE
+
+    # --- clouds
+
+    def _create_pool(self, action: act.CreatePool) -> Result:
+        if not self._store.pool_requested(action):
+            return Result.LOST
+        try:
+            if action.policy:
+                region = action.zone.rsplit("-", 1)[0]
+                self._clouds.compute.ensure_policy(
+                    project=action.cluster.project, region=region, name=action.policy, topology=action.pool.topology
+                )
+            self._clouds.gke.create_pool(action)
+        except CloudError as error:
+            self._store.pool_answered(action, self._fault(error))
+            return self._refusal(error)
+        self._store.pool_answered(action, None)
+        return Result.DONE
+
+    def _delete_pool(self, action: act.DeletePool) -> Result:
+        try:
+            self._clouds.gke.delete_pool(action.cluster, action.name)
+        except CloudError as error:
+            if error.kind is ErrorKind.GONE:
+                return Result.DONE
+            self._store.delete_answered(action.cluster.id, action.name, self._fault(error))
+            return self._refusal(error)
+        return Result.DONE
+
+    def _submit(self, action: act.SubmitWork) -> Result:
+        if not self._store.work_requested(action):
+            return Result.LOST
+        try:
+            uid = self._kubernetes(action.cluster).submit(action.manifest, action.service)
+        except CloudError as error:
+            self._store.work_refused(action, self._fault(error))
+            return self._refusal(error)
+        return Result.DONE if self._store.work_submitted(action, uid) else Result.LOST
+
+    def _delete_work(self, action: act.DeleteWork) -> Result:
+        self._store.work_stopping(action.cluster.id, action.name)
+        try:
+            self._kubernetes(action.cluster).delete_work(action.name, action.uid)
+        except CloudError as error:
+            self._fault(error)
+            return Result.DONE if error.kind is ErrorKind.GONE else Result.BUSY
+        return Result.DONE
+
+    def _kubernetes(self, cluster: Cluster) -> Kubernetes:
+        if cluster.id not in self._clients:
+            info: ClusterInfo = self._clouds.gke.get_cluster(cluster)
+            self._clients[cluster.id] = self._clouds.kubernetes(cluster, info)
+        return self._clients[cluster.id]
+
+    def _fault(self, error: CloudError) -> tuple[str, str]:
+        self.error = f"{error.kind}: {error.text}"
+        return error.kind.value, error.text
+
+    @staticmethod
+    def _refusal(error: CloudError) -> Result:
+        waits = (ErrorKind.BUSY, ErrorKind.UNKNOWN, ErrorKind.EXISTS)
+        return Result.BUSY if error.kind in waits else Result.REFUSED

@@ -1,0 +1,166 @@
+"""
+One pass, and passes for ever.
+
+1. Nothing is kept between two passes: store and clouds are opened for one and thrown away.
+2. A pass that made progress is followed at once by another, a bounded number of times; else the interval is waited out.
+3. A pass has a deadline: what it did not get to, the next one does.
+4. SIGTERM lets the current action end for STOP_SECONDS, then the process leaves hard: an abandoned call is an unknown
+   outcome like any other.
+5. No error leaves the loop: a database that is away costs passes, nothing else.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import count
+from types import FrameType
+
+from attrs import frozen
+
+from falcon_rm.apply import Applier, Result
+from falcon_rm.core.actions import Action
+from falcon_rm.core.model import Bounds, ClusterStatus, Snapshot
+from falcon_rm.core.plan import Plan, plan
+from falcon_rm.observe import observe
+from falcon_rm.ports import Clouds, Store, StoreDown
+from falcon_rm.telemetry import PassLog, log
+
+STOP_SECONDS = 8.0
+CHAIN = 100
+"""Passes that may follow each other at once before the interval is waited out all the same."""
+
+OpenStore = Callable[[], AbstractContextManager[Store]]
+OpenClouds = Callable[[], Clouds]
+
+
+@frozen
+class Pass:
+    """What one pass saw, wanted and achieved."""
+
+    snapshot: Snapshot
+    plan: Plan
+    progress: bool = False
+    unread: tuple[str, ...] = ()  # names of clusters that should have been read whole
+
+
+def one_pass(
+    *,
+    store: OpenStore,
+    clouds: OpenClouds,
+    bounds: Bounds,
+    pass_seconds: float,
+    dry: bool = False,
+    number: str = "1",
+    stopping: Callable[[], bool] = lambda: False,
+) -> Pass:
+    """
+    Observe, plan and (unless *dry*) apply once.
+
+    Raises:
+        StoreDown: the database failed; what was written until then stands.
+    """
+    began = time.monotonic()
+    with store() as opened:
+        cloud = clouds()
+        snapshot = observe(opened, cloud, bounds, seconds=pass_seconds / 2)
+        wanted = plan(snapshot)
+        unread = tuple(
+            view.cluster.name
+            for view in snapshot.views
+            if view.problem and view.cluster.status is not ClusterStatus.OFFLINE
+        )
+        if dry:
+            return Pass(snapshot, wanted, unread=unread)
+        lines = PassLog(
+            number,
+            actors={job.id: job.actor for job in snapshot.jobs},
+            clusters={view.cluster.id: view.cluster.name for view in snapshot.views},
+        )
+        applier, progress = Applier(opened, cloud), False
+        for note in wanted.notes:
+            applier.apply(note)
+        for action in wanted.actions:
+            if stopping() or time.monotonic() - began > pass_seconds:
+                break
+            progress |= _act(applier, action, lines)
+    lines.ended(
+        actions=len(wanted.actions),
+        unread=unread,
+        brake=wanted.brake.text if wanted.brake else None,
+        seconds=time.monotonic() - began,
+    )
+    return Pass(snapshot, wanted, progress, unread)
+
+
+def _act(applier: Applier, action: Action, lines: PassLog) -> bool:
+    """Carry out one action, write its line, and return whether something moved."""
+    started = time.monotonic()
+    try:
+        result = applier.apply(action)
+    except StoreDown:
+        raise
+    except Exception:  # noqa: BLE001 - one action is fenced off: the others go on, the next pass looks again
+        log().exception("Failed at an action", action=repr(action)[:500])
+        return False
+    if result is not Result.TOLD:
+        lines.acted(action, result=result.value, seconds=time.monotonic() - started, err=applier.error)
+    return result in (Result.DONE, Result.REFUSED)
+
+
+class Stop:
+    """SIGTERM and SIGINT as a condition that can be waited for, with a hard end if the current call does not return."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    def listen(self) -> None:
+        """Take the signals over."""
+        signal.signal(signal.SIGTERM, self._ask)
+        signal.signal(signal.SIGINT, self._ask)
+
+    def __call__(self) -> bool:
+        """Return whether the process was asked to stop."""
+        return self._asked.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until asked, or for so long."""
+        self._asked.wait(seconds)
+
+    def _ask(self, _signum: int, _frame: FrameType | None) -> None:
+        self._asked.set()
+        leave = threading.Timer(STOP_SECONDS, os._exit, args=(0,))
+        leave.daemon = True
+        leave.start()
+
+
+def run(
+    *, store: OpenStore, clouds: OpenClouds, bounds: Bounds, interval: float, pass_seconds: float, stop: Stop
+) -> None:
+    """Make passes until asked to stop; log what fails and go on."""
+    chained = 0
+    for number in count(1):
+        if stop():
+            break
+        progress = False
+        try:
+            done = one_pass(
+                store=store,
+                clouds=clouds,
+                bounds=bounds,
+                pass_seconds=pass_seconds,
+                number=str(number),
+                stopping=stop,
+            )
+            progress = done.progress
+        except StoreDown as error:
+            log().error("Could not use the database", err=str(error))
+        except Exception:  # noqa: BLE001 - one pass is fenced off: the next one starts from nothing
+            log().exception("Gave a pass up")
+        chained = chained + 1 if progress else 0
+        if not progress or chained >= CHAIN:
+            chained = 0
+            stop.wait(interval)
+    log().info("Stopped")

@@ -1,0 +1,280 @@
+"""
+Read the world once: rows, then pools, then workloads, and the ids that a sweep would judge once more.
+
+1. Reads only. What cannot be read whole stays None in the snapshot: unknown, never absent.
+2. Clusters are read side by side, each in a thread that its deadline ends: a hanging one costs the others nothing.
+3. Pods, events and nodes are read only for jobs whose next step depends on them; operations only while a pool of ours
+   is creating, hidden or broken; a reservation only where a waiting job asks for it.
+4. An offline cluster is not read at all.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+import structlog
+from attrs import evolve
+
+from falcon_rm.core import names, pods
+from falcon_rm.core.machine import Phase
+from falcon_rm.core.model import (
+    Bounds,
+    CloudError,
+    Cluster,
+    ClusterStatus,
+    ClusterView,
+    Job,
+    LivePool,
+    LiveWork,
+    Mode,
+    Pod,
+    Pool,
+    PoolState,
+    PoolStatus,
+    Reservation,
+    Snapshot,
+    TaskSpec,
+)
+from falcon_rm.core.room import mode_for, reservation_path
+from falcon_rm.core.scene import ACQUIRING, phase_of
+from falcon_rm.core.shapes import parse_type
+from falcon_rm.core.situation import is_short
+from falcon_rm.ports import Clouds, Kubernetes, Rows, Store
+
+THREADS = 16
+NAMES_A_CALL = 50
+LOG = structlog.get_logger()
+
+
+def observe(store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float) -> Snapshot:
+    """
+    Return what one pass can see.
+
+    Args:
+        seconds: how long the clouds may take; a cluster that is later is unknown.
+
+    Raises:
+        StoreDown: the database could not be read; there is no pass.
+    """
+    rows = store.read()
+    views = _read_clusters(rows, clouds, seconds)
+    pools = (*rows.pools, *_named_again(store, rows, views))
+    return Snapshot(
+        now=rows.now,
+        instance=rows.instance,
+        bounds=bounds,
+        jobs=rows.jobs,
+        views=views,
+        pools=pools,
+        submissions=rows.submissions,
+        slots=rows.slots,
+        turns=rows.turns,
+        failures=rows.failures,
+        later=store.statuses(_judged(rows, pools, views)),
+    )
+
+
+def _read_clusters(rows: Rows, clouds: Clouds, seconds: float) -> tuple[ClusterView, ...]:
+    """Read every cluster in its own thread; one that is late, or whose answers make no sense, is unknown."""
+    threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="observe")
+    readers: dict[Future[ClusterView], Cluster] = {}
+    for cluster in rows.clusters:
+        readers[threads.submit(_Reader(cluster, rows, clouds).read)] = cluster
+    wait(readers, timeout=seconds)
+    views = []
+    for reader, cluster in readers.items():
+        if not reader.done():
+            views.append(_unread(cluster, f"no answer within {seconds:g} s", rows))
+            continue
+        error = reader.exception()
+        if error is not None:  # one cluster's strange answers are fenced off here
+            LOG.error("Could not make sense of a cluster", cluster=cluster.name, exc_info=error)
+            views.append(_unread(cluster, f"strange answer: {type(error).__name__}: {error}", rows))
+        else:
+            views.append(reader.result())
+    threads.shutdown(wait=False, cancel_futures=True)
+    return tuple(views)
+
+
+def _unread(cluster: Cluster, problem: str, rows: Rows) -> ClusterView:
+    health, zone = rows.health.get(cluster.id, (None, None))
+    return ClusterView(cluster, problem=problem, health=health, known_zone=zone)
+
+
+def _named_again(store: Store, rows: Rows, views: Sequence[ClusterView]) -> tuple[Pool, ...]:
+    """Return ledger rows of listed pools that the first read left out since they are closed."""
+    known = {(pool.cluster_id, pool.name) for pool in rows.pools}
+    found: list[Pool] = []
+    for view in views:
+        ours = [
+            pool.name
+            for pool in view.pools or ()
+            if (view.cluster.id, pool.name) not in known
+            and names.is_ours(pool.name, pool.labels, instance=rows.instance, cluster_id=view.cluster.id)
+        ]
+        if ours:
+            found += store.pools_named(view.cluster.id, ours)
+    return tuple(found)
+
+
+def _judged(rows: Rows, pools: Sequence[Pool], views: Sequence[ClusterView]) -> set[str]:
+    """Return the ids of jobs that something of ours belongs to, but that are not among the live rows."""
+    live = {job.id for job in rows.jobs}
+    named = {pool.lease for pool in pools if pool.lease} | {slot.holder for slot in rows.slots if slot.holder}
+    for view in views:
+        named |= {work.annotations.get(names.JOB_ID) or work.labels.get(names.JOB_ID, "") for work in view.works or ()}
+    return named - live
+
+
+class _Reader:
+    """Reads one cluster; every failure of a cloud becomes the view's problem and leaves the rest unknown."""
+
+    def __init__(self, cluster: Cluster, rows: Rows, clouds: Clouds) -> None:
+        self.cluster = cluster
+        self.rows = rows
+        self.clouds = clouds
+        self.health, self.known_zone = rows.health.get(cluster.id, (None, None))
+        self.jobs = [(job, phase_of(job)) for job in rows.jobs if job.cluster_id == cluster.id]
+        self.ledger = {pool.name: pool for pool in rows.pools if pool.cluster_id == cluster.id}
+
+    def read(self) -> ClusterView:
+        """Return what can be seen of the cluster."""
+        view = ClusterView(self.cluster, health=self.health, known_zone=self.known_zone)
+        if self.cluster.status is ClusterStatus.OFFLINE:
+            return evolve(view, problem="offline")
+        if parse_type(self.cluster.tpu_type) != self.cluster.tpu_type:
+            return evolve(view, problem=f"unknown TPU type {self.cluster.tpu_type!r}")
+        try:
+            return self._read(view)
+        except CloudError as error:
+            return evolve(view, problem=error.text)
+
+    def _read(self, view: ClusterView) -> ClusterView:
+        info = self.clouds.gke.get_cluster(self.cluster)
+        zone, zone_problem = self._zone(info.locations)
+        view = evolve(view, zone=zone, problem=zone_problem, pools=self.clouds.gke.list_pools(self.cluster))
+        problems = [zone_problem]
+        if self._looks_at_operations(view.pools or ()):
+            try:
+                location = self.cluster.location
+                view = evolve(view, operations=self.clouds.gke.list_operations(self.cluster.project, location))
+            except CloudError as error:
+                return evolve(view, pools=None, problem=error.text)
+        if zone and self._looks_at_reservation():
+            try:
+                view = evolve(view, reservation=self._reservation(zone))
+            except CloudError as error:
+                problems.append(f"reservation: {error.text}")
+        kube = self.clouds.kubernetes(self.cluster, info)
+        try:
+            view = self._read_kubernetes(kube, view)
+        except CloudError as error:
+            return evolve(view, works=None, pods=None, problem=f"Kubernetes: {error.text}")
+        return evolve(view, problem=problems[0])
+
+    # --- where pools go, and the reservation
+
+    def _zone(self, locations: Sequence[str]) -> tuple[str | None, str | None]:
+        """Return the zone of new pools, or what is wrong: as set, the location, the reservation's, the first."""
+        if self.cluster.zone:
+            return self.cluster.zone, None
+        if self.cluster.location.count("-") > 1:
+            return self.cluster.location, None
+        if self.known_zone and (self.known_zone in locations or self.cluster.default_reservation):
+            return self.known_zone, None
+        path = reservation_path(self.cluster)
+        if path:
+            _, project, _, name, *_ = path.split("/")
+            zones = self.clouds.compute.find_reservation(project, name)
+            if len(zones) != 1:
+                return None, f"reservation {path} found in {len(zones)} zones: set the cluster's zone"
+            return zones[0], None
+        return (locations[0], None) if locations else (None, "a region without a usable zone: set the cluster's zone")
+
+    def _looks_at_reservation(self) -> bool:
+        """Return whether a job waits that this cluster's reservation could serve."""
+        if not self.cluster.default_reservation or self.cluster.status is not ClusterStatus.ACTIVE:
+            return False
+        return any(
+            isinstance(job.task, TaskSpec)
+            and job.task.tpu_type == self.cluster.tpu_type
+            and mode_for(job.task, self.cluster) is Mode.RESERVATION
+            and phase_of(job) is Phase.WAITING
+            for job in self.rows.jobs
+        )
+
+    def _reservation(self, zone: str) -> Reservation:
+        _, project, _, name, *_ = (reservation_path(self.cluster) or "").split("/")
+        return evolve(
+            self.clouds.compute.get_reservation(project, zone, name), path=reservation_path(self.cluster) or ""
+        )
+
+    def _looks_at_operations(self, listed: Sequence[LivePool]) -> bool:
+        """Return whether a pool of ours is creating, hidden or broken."""
+        status = {pool.name: pool.status for pool in listed}
+        well = (PoolStatus.RUNNING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
+        return any(
+            status.get(pool.name) not in well and pool.state is not PoolState.DELETED and pool.requested_at is not None
+            for pool in self.ledger.values()
+        )
+
+    # --- Kubernetes
+
+    def _read_kubernetes(self, kube: Kubernetes, view: ClusterView) -> ClusterView:
+        works = kube.list_works(names.selector(self.rows.instance, self.cluster.id))
+        by_name = {work.name: work for work in works}
+        looked = {
+            names.cloud_name(job.id, job.attempt): job
+            for job, phase in self.jobs
+            if self._looks_at_pods(job, phase, by_name.get(names.cloud_name(job.id, job.attempt)))
+        }
+        view = evolve(view, works=works)
+        if looked:
+            view = evolve(view, pods=self._pods(kube, sorted(looked)), looked_at=frozenset(looked))
+            slow = self._slow(looked, by_name, view)
+            view = evolve(view, events=kube.list_events(slow) if slow else ())
+        nodes_of = self._looks_at_nodes(view)
+        if nodes_of:
+            ready = kube.list_ready_nodes(sorted(nodes_of))
+            counts = dict.fromkeys(nodes_of, 0)
+            for pool in ready.values():
+                counts[pool] = counts.get(pool, 0) + 1
+            view = evolve(view, ready_nodes=counts, nodes=frozenset(ready))
+        return view
+
+    def _pods(self, kube: Kubernetes, looked: Sequence[str]) -> tuple[Pod, ...]:
+        """Return the pods of these Jobs; a selector names a bounded number of them."""
+        ours = names.selector(self.rows.instance, self.cluster.id)
+        found: list[Pod] = []
+        for start in range(0, len(looked), NAMES_A_CALL):
+            found += kube.list_pods(f"{ours},job-name in ({','.join(looked[start : start + NAMES_A_CALL])})")
+        return tuple(found)
+
+    def _looks_at_pods(self, job: Job, phase: Phase | None, work: LiveWork | None) -> bool:
+        """Return whether a job's next step depends on its pods."""
+        if phase in (Phase.ENDING, Phase.ABORTING):
+            return job.attempt > 0
+        if work is None or phase not in (*ACQUIRING, Phase.RUNNING):
+            return False
+        failed = "Failed" in work.conditions and work.conditions["Failed"].status
+        return phase is not Phase.RUNNING or failed or is_short(work)
+
+    def _slow(self, looked: Mapping[str, Job], works: Mapping[str, LiveWork], view: ClusterView) -> Collection[str]:
+        """Return names of Jobs and pods whose events may say why they do not start."""
+        slow: list[str] = []
+        for name, job in looked.items():
+            seen = [pod for pod in view.pods or () if pod.work == name]
+            starting = name in works and phase_of(job) is Phase.DISPATCHING
+            if starting and pods.count_running(seen) < works[name].parallelism:
+                slow += [name, *(pod.name for pod in seen if pod.phase == "Pending")]
+        return slow
+
+    def _looks_at_nodes(self, view: ClusterView) -> set[str]:
+        """Return the pools whose nodes decide a step: of acquiring jobs, and of running ones that are short of pods."""
+        up = {pool.name for pool in view.pools or () if pool.status is not PoolStatus.STOPPING}
+        wanted = {job.node_pool_name for job, phase in self.jobs if phase in ACQUIRING}
+        wanted |= {
+            job.node_pool_name
+            for job, phase in self.jobs
+            if phase is Phase.RUNNING and names.cloud_name(job.id, job.attempt) in view.looked_at
+        }
+        return {name for name in wanted if name in up and name is not None}
