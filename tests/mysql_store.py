@@ -1,0 +1,95 @@
+"""MySqlStore with what upstream, operators and the clock do in tests; the helper methods are MemoryStore's."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import asdict, define, field, fields_dict
+from history import START, Audit, Event, Lease
+
+from falcon_rm.cloud.database import Database, parse_url
+from falcon_rm.cloud.rows import CLUSTER, JOB, job_of, named
+from falcon_rm.cloud.store import MySqlStore
+from falcon_rm.core.model import Cluster, Job
+
+
+@define
+class SteeredStore(MySqlStore):
+    """A store whose clock stands still until *now* is set; others work on the rows over a connection of their own."""
+
+    others: Database = field(kw_only=True)
+
+    @classmethod
+    def over(cls, url: str, timeout: float = 8) -> "SteeredStore":
+        """Return the store over a database, its clock at START."""
+        address = parse_url(url)
+        store = cls(Database(address, timeout), "tests", others=Database(address, timeout))
+        store.now = START
+        return store
+
+    @property
+    def now(self) -> float:
+        """The database's clock."""
+        return float(self.database.session.partition("=")[2])
+
+    @now.setter
+    def now(self, value: float) -> None:
+        for each in (self.database, self.others):
+            each.session = f"timestamp = {value:.6f}"
+            each.close()
+
+    def close_all(self) -> None:
+        """End both connections."""
+        self.database.close()
+        self.others.close()
+
+    def insert_job(self, job_id: str, spec: str | Mapping[str, object], *, actor: str = "ann", **columns: Any) -> None:
+        """Insert a row of `job`, Pending now unless *columns* say otherwise."""
+        text = spec if isinstance(spec, str) else json.dumps(spec)
+        self.others.unit(
+            lambda run: run.must("INSERT INTO job (id, actor, spec) VALUES (%s, %s, %s)", (job_id, actor, text))
+        )
+        if columns:
+            self.edit_job(job_id, **columns)
+
+    def set_status(self, job_id: str, status: str) -> None:
+        """Set a status as upstream does: the version stays."""
+        self.edit_job(job_id, status=status, **({"aborting_at": self.now} if status == "Aborting" else {}))
+
+    def edit_job(self, job_id: str, **columns: Any) -> None:
+        """Change columns of a row by hand."""
+        if not columns:
+            return
+        sets = ", ".join(f"{name} = FROM_UNIXTIME(%s)" if name.endswith("_at") else f"{name} = %s" for name in columns)
+        values = (*columns.values(), job_id)
+        self.others.unit(lambda run: run.must(f"UPDATE job SET {sets} WHERE id = %s", values))
+
+    def delete_row(self, job_id: str) -> None:
+        """Delete a row of `job`."""
+        self.others.unit(lambda run: run.must("DELETE FROM job WHERE id = %s", (job_id,)))
+
+    def row(self, job_id: str) -> Job:
+        """Return a row of `job`, terminal ones too."""
+        (row,) = named(self.others, JOB, "FROM job t WHERE t.id = %s", (job_id,))
+        return job_of(row, {})
+
+    def add_cluster(self, cluster: Cluster) -> None:
+        """Register a cluster, or change it."""
+        values = asdict(cluster)
+        sql = f"REPLACE INTO clusters ({', '.join(CLUSTER)}) VALUES ({', '.join(['%s'] * len(CLUSTER))})"
+        self.others.unit(lambda run: run.must(sql, [values[name] for name in CLUSTER]))
+
+    def lease_rows(self) -> tuple[Lease, ...]:
+        """Return the history of leases, oldest first."""
+        names = list(fields_dict(Lease))
+        return tuple(Lease(**row) for row in named(self.others, names, "FROM pool_leases t ORDER BY t.id"))
+
+    def event_rows(self) -> tuple[Event, ...]:
+        """Return the events, oldest first."""
+        names = list(fields_dict(Event))
+        return tuple(Event(**row) for row in named(self.others, names, "FROM job_events t ORDER BY t.id"))
+
+    def audit_rows(self) -> tuple[Audit, ...]:
+        """Return the audit, oldest first."""
+        names = ("at", "kind", "subject", "text")
+        return tuple(Audit(**row) for row in named(self.others, names, "FROM audit_events t ORDER BY t.id"))
