@@ -5,7 +5,7 @@ The errors that the simulated servers answer, as values a door turns into gRPC, 
 2. Hang is no answer at all: a server keeps the caller waiting, the direct door says that the call timed out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 HTTP_OF_CODE = {
     "INVALID_ARGUMENT": 400,
@@ -49,6 +49,7 @@ class KubeError(Exception):
         causes: Sequence[dict[str, str]] = (),
         retry_after: int | None = None,
         raw: str | None = None,
+        details: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -57,10 +58,11 @@ class KubeError(Exception):
         self.causes = tuple(causes)
         self.retry_after = retry_after
         self.raw = raw
+        self.details = dict(details or {})
 
     def body(self) -> dict[str, object]:
         """Return the Status object of this answer."""
-        details: dict[str, object] = {}
+        details: dict[str, object] = dict(self.details)
         if self.causes:
             details["causes"] = [dict(cause) for cause in self.causes]
         if self.retry_after is not None:
@@ -80,5 +82,5 @@ class KubeError(Exception):
         return f"{self.status} {self.reason}: {self.message}"
 
 
-class Hang(Exception):  # noqa: N818
+class Hang(Exception):
     """The call never answers. Whether it had, or will have, an effect is not known to the caller."""

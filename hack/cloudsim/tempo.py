@@ -1,4 +1,4 @@
-"""How long things take in the simulated world, and which of two possible behaviours it shows; every field may be set."""
+"""How long things take in the simulated world, and which of two possible behaviours it shows."""
 
 from attrs import define
 

@@ -17,6 +17,7 @@ from attrs import field, fields, frozen
 ANNOTATION = "sim.falcon.io/workload"
 JOB_ID = "falcon.io/job-id"
 ATTEMPT = "falcon.io/attempt"
+NESTED = {"indexes", "attempts"}
 
 
 @frozen
@@ -51,13 +52,10 @@ def workload(data: Mapping[str, Any]) -> Workload:
     known = {item.name for item in fields(Workload)}
     if unknown := set(data) - known:
         raise TypeError(f"workload has no {', '.join(sorted(unknown))}")
-    plain = {key: value for key, value in data.items() if key not in ("indexes", "attempts")}
-    nested = {
-        key: {int(number): workload(inner) for number, inner in data[key].items()}
-        for key in ("indexes", "attempts")
-        if key in data
-    }
-    return Workload(**plain, **nested)
+    plain: dict[str, Any] = {key: value for key, value in data.items() if key not in NESTED}
+    for key in NESTED & set(data):
+        plain[key] = {int(number): workload(inner) for number, inner in data[key].items()}
+    return Workload(**plain)
 
 
 def for_pod(chosen: Workload, attempt: str | None, index: int | None) -> Workload:

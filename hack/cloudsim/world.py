@@ -7,6 +7,7 @@ One simulated world: Google Kubernetes Engine, Compute and the Kubernetes of eac
 """
 
 import copy
+import json
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -15,13 +16,15 @@ from typing import Any
 from attrs import define
 
 from cloudsim.clock import Agenda
-from cloudsim.compute import Compute
+from cloudsim.compute import Compute, ReservationRecord
 from cloudsim.faults import Call, Faults, pass_seam
 from cloudsim.gke import Gke
+from cloudsim.gke_supply import Quota
 from cloudsim.kube import Kube
+from cloudsim.kube_pods import index_of
 from cloudsim.tempo import Tempo
 from cloudsim.values import Json
-from cloudsim.workload import Workload
+from cloudsim.workload import ANNOTATION, ATTEMPT, JOB_ID, Workload, for_pod, workload
 
 
 @define(eq=False)
@@ -121,8 +124,16 @@ class World:
         ca_certificate: str | None = None,
         dns_endpoint: str | None = None,
     ) -> SimCluster:
-        """Make a cluster with one CPU pool. *zones*: its locations, by default one of the region, or the zone itself."""
-        raise NotImplementedError
+        """Make a cluster with one CPU pool. *zones*: its locations; by default one zone."""
+        with self.lock:
+            location = path.split("/")[3]
+            where = tuple(zones) or ((location,) if location.count("-") == 2 else (f"{location}-a",))
+            sold = None if machines is None else tuple(machines)
+            cluster = SimCluster(path, where, sold, ip_endpoint, ca_certificate, dns_endpoint)
+            self.clusters[path] = cluster
+            self._kubes[path] = Kube(self, cluster)
+            self.gke.pools.add_ready(path, {"name": "default-pool", "initialNodeCount": 1}, where[0])
+            return cluster
 
     def kube(self, path: str) -> Kube:
         """Return the Kubernetes of a cluster; KeyError if there is no such cluster."""
@@ -140,18 +151,70 @@ class World:
         lag: float | None = None,
         aggregate: bool = False,
         shared_with: Sequence[str] = (),
-    ) -> None:
+    ) -> ReservationRecord:
         """Make a reservation of *count* VMs (chips, if *aggregate*); *in_use* of them by others."""
-        raise NotImplementedError
+        record = ReservationRecord(
+            project,
+            zone,
+            name,
+            machine_type,
+            count,
+            others=in_use,
+            shown=in_use,
+            lag=lag,
+            aggregate=aggregate,
+            shared_with=tuple(shared_with),
+        )
+        with self.lock:
+            self.compute.reservations[(project, zone, name)] = record
+        return record
 
     def set_capacity(self, zone: str, mode: str, machine: str, chips: int | None) -> None:
         """Say how many chips of a machine type "on-demand" or "flex-start" has; None: as many as asked for."""
-        raise NotImplementedError
+        with self.lock:
+            if chips is None:
+                self.gke.pools.supply.capacities.pop((zone, mode, machine), None)
+            else:
+                self.gke.pools.supply.capacities[(zone, mode, machine)] = chips
+            self.gke.pools.retry()
 
-    def set_quota(self, project: str, machine: str, chips: int | None, *, late: bool = False) -> None:
+    def set_quota(
+        self,
+        project: str,
+        machine: str,
+        chips: int | None,
+        *,
+        late: bool = False,
+        metric: str = "TPUS_PER_TPU_FAMILY",
+    ) -> None:
         """Limit a project's chips of a machine type; *late*: the refusal comes in the operation, not at once."""
-        raise NotImplementedError
+        with self.lock:
+            if chips is None:
+                self.gke.pools.supply.quotas.pop((project, machine), None)
+            else:
+                self.gke.pools.supply.quotas[(project, machine)] = Quota(chips, metric, late)
 
-    def script(self, matcher: Callable[[Json], bool], workload: Workload) -> None:
+    # what containers do
+
+    def script(self, matcher: Callable[[Json], bool], chosen: Workload) -> None:
         """Say what the pods do for which *matcher*(pod) holds; the latest script that fits wins."""
-        self.scripts.append((matcher, workload))
+        self.scripts.append((matcher, chosen))
+
+    def workload_of(self, pod: Json) -> Workload:
+        """Return what a pod's container does."""
+        metadata = pod["metadata"]
+        labels, index = metadata.get("labels") or {}, index_of(pod)
+        chosen = self._script_of(pod)
+        return for_pod(chosen, labels.get(ATTEMPT), index)
+
+    def _script_of(self, pod: Json) -> Workload:
+        metadata = pod["metadata"]
+        if (text := (metadata.get("annotations") or {}).get(ANNOTATION)) is not None:
+            return workload(json.loads(text))
+        job_id = (metadata.get("labels") or {}).get(JOB_ID)
+        if job_id in self.scripts_by_job_id:
+            return self.scripts_by_job_id[job_id]
+        for matcher, chosen in reversed(self.scripts):
+            if matcher(pod):
+                return chosen
+        return self.default_workload
