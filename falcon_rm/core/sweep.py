@@ -222,7 +222,7 @@ def _sweep_listed(live: LivePool, ledger: Pool, view: ClusterView, scene: Scene,
     if (cluster.id, live.name) in demand.kept or (ledger.found and pinned):
         return
     retire = RetirePool(cluster.id, live.name, PoolState.ACTIVE, PoolState.DELETING, "no waiting job can use it")
-    if ledger.leased_at is None:
+    if ledger.requested_at is None:  # entered by the sweep: this database never asked for it
         found.orphan_pools += 1
         found.orphans.append(retire)
     else:
