@@ -37,19 +37,10 @@ def set_script(world: World, job_id: str, does: Json) -> None:
     world.scripts_by_job_id[job_id] = workload(does)
 
 
-def set_reservation(world: World, project: str, zone: str, name: str, **fields: int) -> None:
-    """Change count or use by others of a reservation."""
-    record = world.compute.reservations[(project, zone, name)]
-    if unknown := set(fields) - {"count", "others"}:
-        raise TypeError(f"a reservation has no {', '.join(sorted(unknown))} to be set")
-    for field, value in fields.items():
-        setattr(record, field, value)
-
-
 WORLD_ACTS: Mapping[str, Callable[..., object]] = {
     "add_cluster": World.add_cluster,
     "add_reservation": World.add_reservation,
-    "set_reservation": set_reservation,
+    "set_reservation": lambda world, **fields: world.compute.set_reservation(**fields),
     "set_capacity": World.set_capacity,
     "set_quota": World.set_quota,
     "set_script": set_script,
@@ -60,6 +51,11 @@ WORLD_ACTS: Mapping[str, Callable[..., object]] = {
     "create_pool": lambda world, path, node_pool: world.gke.create_by_hand(path, node_pool),
     "upgrade_cluster": lambda world, path, seconds: world.gke.upgrade_cluster(path, seconds),
     "upgrade_pool": lambda world, path, name, seconds: world.gke.upgrade_pool(path, name, seconds),
+    "lose_node": lambda world, path, name: world.kube(path).nodes.lose(name),
+    "unreachable_node": lambda world, path, name: world.kube(path).nodes.unreachable(name),
+    "create_object": lambda world, path, **fields: world.kube(path).create_by_hand(**fields),
+    "delete_object": lambda world, path, **fields: world.kube(path).delete_by_hand(**fields),
+    "suspend_job": lambda world, path, **fields: world.kube(path).suspend_by_hand(**fields),
     "advance": World.advance,
 }
 DOOR_ACTS: Mapping[str, Callable[..., object]] = {

@@ -128,7 +128,8 @@ class GkeDoor:
         self._world = world
         self._tokens = tokens
         self._wires = wires
-        self._server = grpc.server(ThreadPoolExecutor(THREADS, "gke"), options=[("grpc.so_reuseport", 0)])
+        self._threads = ThreadPoolExecutor(THREADS, "gke")
+        self._server = grpc.server(self._threads, options=[("grpc.so_reuseport", 0)])
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(
                 self._handler(method), method.request.deserialize, method.answer.serialize
@@ -143,6 +144,7 @@ class GkeDoor:
     def stop(self) -> None:
         """Close the port and end every call."""
         self._server.stop(grace=0).wait(timeout=5)
+        self._threads.shutdown()
 
     def _handler(self, method: Method) -> Callable[[Any, grpc.ServicerContext], Any]:
         def handle(request: Any, context: grpc.ServicerContext) -> Any:

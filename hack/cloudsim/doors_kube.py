@@ -40,9 +40,9 @@ class Resource:
     name: str | None
 
     @property
-    def path(self) -> str:
-        """What a wire fault's target is matched with, behind the cluster's path."""
-        return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
+    def target(self) -> str:
+        """What a call is about, as `kube.py` writes it behind the cluster's path."""
+        return "/".join((self.namespace or "-", self.kind, *filter(None, (self.name,))))
 
 
 class KubeDoor:
@@ -75,7 +75,7 @@ class KubeDoor:
 
     def _answer(self, request: Request, resource: Resource) -> Answer:
         verb = verb_of(request, resource)
-        wire = self._wires.take(f"kube.{verb}.{resource.kind}", f"{self._cluster.path}/{resource.path}")
+        wire = self._wires.take(f"kube.{verb}.{resource.kind}", f"{self._cluster.path}/{resource.target}")
         if wire is not None and wire.lost:
             return Answer(200, b"", wire=wire)
         status = 201 if verb == "create" else 200
