@@ -69,6 +69,7 @@ def observe(store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float) -> 
         slots=rows.slots,
         turns=rows.turns,
         failures=rows.failures,
+        troubles=rows.troubles,
         later=store.statuses(_judged(rows, pools, views)),
     )
 

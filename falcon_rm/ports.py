@@ -61,6 +61,7 @@ class Rows:
     slots: tuple[Slot, ...]
     turns: tuple[Turn, ...]
     failures: tuple[Failure, ...]
+    troubles: tuple[Failure, ...]
 
 
 class Store(Protocol):

@@ -16,5 +16,6 @@ CREATE TABLE IF NOT EXISTS pool_leases (
   ended_text  TEXT         NULL,
   PRIMARY KEY (id),
   KEY pool_leases_pool (cluster_id, pool, until_at),
-  KEY pool_leases_job (job_id, ended)
+  KEY pool_leases_job (job_id, ended),
+  KEY pool_leases_ended (ended, until_at)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin

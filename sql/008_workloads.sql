@@ -11,5 +11,6 @@ CREATE TABLE IF NOT EXISTS workloads (
   error_text   TEXT         NULL,
   error_at     TIMESTAMP(6) NULL,
   PRIMARY KEY (cluster_id, name),
-  KEY workloads_job (job_id, attempt)
+  KEY workloads_job (job_id, attempt),
+  KEY workloads_error (error_kind, error_at)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin

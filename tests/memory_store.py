@@ -159,6 +159,7 @@ class MemoryStore:
             slots=tuple(self.slots.values()),
             turns=tuple(turn for turn in self.turns.values() if (turn.cluster_id, turn.topology) in queues),
             failures=self._failures(),
+            troubles=self._troubles(),
         )
 
     def statuses(self, ids: Collection[str]) -> Mapping[str, str]:
@@ -418,3 +419,15 @@ class MemoryStore:
                 failure = Failure(job.id, lease.cluster_id, lease.ended, lease.until_at, lease.ended_text or "")
                 kept.setdefault((job.id, lease.cluster_id), []).append(failure)
         return tuple(failure for failures in kept.values() for failure in failures[:FAILURES_KEPT])
+
+    def _troubles(self) -> tuple[Failure, ...]:
+        found = [
+            Failure(lease.job_id, lease.cluster_id, "cluster", lease.until_at, lease.ended_text or "")
+            for lease in self.leases
+            if lease.ended == "cluster" and lease.until_at is not None
+        ] + [
+            Failure(work.job_id, work.cluster_id, "cluster", work.error.at, work.error.text)
+            for work in self.works.values()
+            if work.error and work.error.kind is ErrorKind.CLUSTER
+        ]
+        return tuple(sorted((f for f in found if self.now - f.at < 86400), key=lambda f: f.at, reverse=True))

@@ -71,6 +71,15 @@ FAILURES = f"""FROM (
     WHERE j.status = 'Pending' AND l.ended IN ({", ".join(["%s"] * len(BACKS_OFF))})
 ) t WHERE t.newest <= %s"""
 
+TROUBLES = """FROM (
+    SELECT job_id, cluster_id, ended, until_at, ended_text FROM pool_leases
+    WHERE ended = 'cluster' AND until_at > TIMESTAMPADD(DAY, -1, NOW(6))
+    UNION ALL
+    SELECT job_id, cluster_id, 'cluster', error_at, error_text FROM workloads
+    WHERE error_kind = 'cluster' AND error_at > TIMESTAMPADD(DAY, -1, NOW(6))
+    ORDER BY until_at DESC LIMIT 1000
+) t"""
+
 BUSY_SINCE = """FROM (
     SELECT e.job_id, MAX(e.at) AS at FROM job_events e JOIN job j ON j.id = e.job_id
     WHERE j.status = 'Pending' AND j.reason = 'ClusterBusy' GROUP BY e.job_id
@@ -108,10 +117,8 @@ def read_rows(database: Database) -> Rows:
         ),
         slots=tuple(Slot(**row) for row in named(database, SLOT, "FROM queue_slots t")),
         turns=read_turns(database, queues),
-        failures=tuple(
-            Failure(at=row.pop("until_at") or 0.0, text=row.pop("ended_text") or "", **row)
-            for row in named(database, FAILURE, FAILURES, (*BACKS_OFF, FAILURES_KEPT))
-        ),
+        failures=tuple(failure_of(row) for row in named(database, FAILURE, FAILURES, (*BACKS_OFF, FAILURES_KEPT))),
+        troubles=tuple(failure_of(row) for row in named(database, FAILURE, TROUBLES)),
     )
 
 
@@ -165,6 +172,11 @@ def read_turns(database: Database, queues: Sequence[tuple[str, str]]) -> tuple[T
     wanted = ", ".join(["(%s, %s)"] * len(queues))
     rest = f"FROM queue_turns t WHERE (t.cluster_id, t.topology) IN ({wanted})"
     return tuple(Turn(**row) for row in named(database, TURN, rest, [part for queue in queues for part in queue]))
+
+
+def failure_of(row: dict[str, Any]) -> Failure:
+    """Return the bad end of a lease, or of a submit, as a value."""
+    return Failure(at=row.pop("until_at") or 0.0, text=row.pop("ended_text") or "", **row)
 
 
 def pools_where(database: Database, condition: str, arguments: Sequence[Argument] = ()) -> tuple[Pool, ...]:

@@ -504,4 +504,5 @@ class Snapshot:
     slots: tuple[Slot, ...] = ()
     turns: tuple[Turn, ...] = ()
     failures: tuple[Failure, ...] = ()
+    troubles: tuple[Failure, ...] = ()  # of clusters, whoever met them; newest first
     later: Mapping[str, str] | None = None

@@ -125,10 +125,8 @@ class Scene:
         """Return the cluster's own latest trouble if it is younger than the pause, else None."""
         recent = [
             failure
-            for failure in self.snapshot.failures
-            if failure.cluster_id == cluster_id
-            and failure.ended == "cluster"
-            and self.age(failure.at) < self.bounds.cluster_pause
+            for failure in self.snapshot.troubles
+            if failure.cluster_id == cluster_id and self.age(failure.at) < self.bounds.cluster_pause
         ]
         return max(recent, key=lambda failure: failure.at, default=None)
 
