@@ -227,7 +227,7 @@ def test_all_labels_are_legal_and_bounded(extra: dict[str, str], owner: str) -> 
 
 def test_the_longest_labels_of_ours_fit() -> None:
     """Our own labels are all there, however long their values."""
-    longest = dict.fromkeys(("instance", "cluster_id", "job_id", "exp_id", "owner"), "x" * 200)
+    longest: dict[str, Any] = dict.fromkeys(("instance", "cluster_id", "job_id", "exp_id", "owner"), "x" * 200)
     assert 7 == len(labels(**longest, attempt=10**9))
 
 
