@@ -7,8 +7,6 @@ The command line: where settings, adapters and commands meet.
 """
 
 import os
-import signal
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.credential import Credential
     from falcon_rm.cloud.database import Address, Database
     from falcon_rm.cloud.store import MySqlStore
-    from falcon_rm.loop import Pass
+    from falcon_rm.loop import Pass, Stop
     from falcon_rm.ports import Clouds
 
 BRAKE_HOLDS, CHANGES = 3, 2
@@ -38,7 +36,9 @@ DATABASE_WAIT, DATABASE_PAUSE = 120, 2
 """How long `run` waits at its start for a database that does not answer, and between two tries; seconds."""
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    "falcon-rm", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="falcon-rm", message="%(prog)s %(version)s")
 @click.pass_context
 def commands(context: click.Context) -> None:
@@ -106,7 +106,7 @@ def build(environ: Mapping[str, str]) -> App:
 
 @commands.command()
 @click.pass_obj
-def run(app: App) -> int:
+def run(app: App) -> None:
     """
     Make pass after pass, until SIGTERM.
 
@@ -116,17 +116,19 @@ def run(app: App) -> int:
     Example:
       FALCON_INTERVAL=5s falcon-rm run
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop has its own: process 1 has no default
     from falcon_rm import loop
 
+    stop = loop.Stop()
+    stop.listen()
     settings = _with_log(app)
-    _await_schema(app)
-    return loop.run(
+    _await_schema(app, stop)
+    loop.run(
         store=app.store,
         clouds=app.clouds,
         bounds=settings.bounds(),
         interval=settings.interval,
         pass_seconds=settings.pass_timeout,
+        stop=stop,
     )
 
 
@@ -171,7 +173,7 @@ def plan(app: App, dry_run: bool, detailed_exitcode: bool, output: str | None) -
     return CHANGES if made.plan.actions else ERROR if made.unread else 0
 
 
-@commands.group(cls=Commands)
+@commands.group()
 def db() -> None:
     """
     Make and check the tables.
@@ -257,21 +259,21 @@ def _schema_faults(app: App) -> list[str]:
         return [f"{each.column}: {each.what}; mend it with: {each.statement}" for each in schema.check(database)]
 
 
-def _await_schema(app: App) -> None:
+def _await_schema(app: App, stop: "Stop") -> None:
     """Wait for the database, within a bound, then end with an error if it is not fit."""
     from falcon_rm import telemetry
 
     deadline = time.monotonic() + DATABASE_WAIT
-    while True:
+    faults: list[str] = []
+    while not stop():
         try:
             faults = _schema_faults(app)
+            break
         except StoreDown as error:
             if time.monotonic() > deadline:
                 raise
             telemetry.log().warning("Waited for the database", err=str(error))
-            time.sleep(DATABASE_PAUSE)
-        else:
-            break
+            stop.wait(DATABASE_PAUSE)
     if faults:
         raise click.ClickException("the database does not fit. " + ". ".join(faults))
 

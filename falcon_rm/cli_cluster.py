@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from falcon_rm.cli_base import App, Commands, output_option
-from falcon_rm.registry import COLUMNS, RegistryError, check
+from falcon_rm.cli_base import App, output_option
+from falcon_rm.registry import COLUMNS, RegistryError, check_name, check_values
 
 
-@click.group(cls=Commands)
+@click.group()
 def cluster() -> None:
     """
     Register clusters, list and change them.
@@ -40,13 +40,14 @@ def add(app: App, /, name: str, **values: str | None) -> None:
     Example:
       falcon-rm cluster add tpu-1 --project my-project --location us-central1 --tpu-type v7x --gcs-bucket my-bucket
     """
-    from falcon_rm.cloud import people
-
     given = {column: value for column, value in values.items() if value}
     missing = [column.name for column in COLUMNS if column.required and column.name not in {*given, "status"}]
     if missing:
         raise click.UsageError(f"Missing option '--{missing[0].replace('_', '-')}'.")
-    row = _checked(name, given)
+    row = _checked(given)
+    _legal(name, row.get("gke_name"))
+    from falcon_rm.cloud import people
+
     with app.database() as database:
         people.add_cluster(database, name, row)
     click.echo(f"cluster/{name} added")
@@ -64,13 +65,16 @@ def change(app: App, /, name: str, **values: str | None) -> None:
     Example:
       falcon-rm cluster set tpu-1 --status maintenance --zone ''
     """
-    from falcon_rm.cloud import people
-
     changes = {column: value or None for column, value in values.items() if value is not None}
     if not changes:
         raise click.UsageError("Nothing to change.")
+    changes = _checked(changes)
+    if "gke_name" in changes:
+        _legal(name, changes["gke_name"])
+    from falcon_rm.cloud import people
+
     with app.database() as database:
-        people.set_cluster(database, name, lambda row: _checked(name, changes))
+        people.set_cluster(database, name, changes)
     click.echo(f"cluster/{name} changed")
 
 
@@ -91,14 +95,23 @@ def list_clusters(app: App, output: str | None) -> None:
         click.echo(overview.render(store.read(), output=output, only="cluster"))
 
 
-def _checked(name: str, values: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the values as their columns take them, or end in a usage error."""
+def _checked(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the values, the TPU type by Falcon's name for it, or end in a usage error."""
     from falcon_rm.core.shapes import parse_type
 
-    if values.get("tpu_type"):
-        values = {**values, "tpu_type": parse_type(values["tpu_type"] or "") or values["tpu_type"]}
+    checked = dict(values)
+    if checked.get("tpu_type"):
+        checked["tpu_type"] = parse_type(checked["tpu_type"] or "") or checked["tpu_type"]
     try:
-        check(name, values)
+        check_values(checked)
     except RegistryError as error:
         raise click.UsageError(str(error)) from None
-    return dict(values)
+    return checked
+
+
+def _legal(name: str, gke_name: str | None) -> None:
+    """End in a usage error if a cluster cannot be called so."""
+    try:
+        check_name(name, gke_name)
+    except RegistryError as error:
+        raise click.UsageError(str(error)) from None

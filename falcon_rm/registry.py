@@ -50,15 +50,19 @@ COLUMNS = (
 """The columns of `clusters` beside id, name and created_at (contract.md 1)."""
 
 
-def check(name: str, values: Mapping[str, str | None]) -> None:
+def check_name(name: str, gke_name: str | None) -> None:
+    """Check what a cluster is called: GKE's own name, or any word beside a *gke_name*. Raises RegistryError."""
+    if not re.fullmatch(GKE_NAME, name) and not (gke_name and re.fullmatch(r"\S{1,128}", name)):
+        raise RegistryError(f"name holds {name!r}; allowed: a GKE cluster's name, or any word beside --gke-name")
+
+
+def check_values(values: Mapping[str, str | None]) -> None:
     """
-    Check a cluster's name and what its columns are to hold; None empties a column.
+    Check what columns are to hold; None empties a column.
 
     Raises:
         RegistryError: the first value that its column does not take.
     """
-    if not re.fullmatch(GKE_NAME, name) and not (values.get("gke_name") and re.fullmatch(r"\S{1,128}", name)):
-        raise RegistryError(f"name holds {name!r}; allowed: a GKE cluster's name, or any word beside --gke-name")
     for column in COLUMNS:
         value = values.get(column.name)
         if value is not None and not re.fullmatch(column.pattern, value):

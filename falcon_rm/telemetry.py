@@ -131,7 +131,7 @@ class PassLog:
     def acted(self, action: Action, *, result: str, seconds: float, err: str | None = None) -> None:
         """Write the line of one action: what was done, or with which *result* it was not."""
         line = describe(action)
-        done = result == "done"
+        done = result in {"done", "told"}
         before, arrow, after = line.what.partition(" -> ")
         keys = {
             "pass": self.number,

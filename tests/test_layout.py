@@ -26,7 +26,10 @@ CORE_LIBRARIES = {"attrs", "cattrs", "falcon_rm.core"}
 
 SHELL = ("falcon_rm.observe", "falcon_rm.apply", "falcon_rm.loop", "falcon_rm.cli", "falcon_rm.report")
 
-FENCES: dict[tuple[str, str], str] = {}
+FENCES = {
+    ("falcon_rm/loop.py", "_act"): "one action: the others go on, the next pass looks again",
+    ("falcon_rm/loop.py", "run"): "one pass: the next one starts from nothing",
+}
 """Where one job, one cluster or one pass is fenced off by `except Exception`: (file, function) -> why."""
 
 
