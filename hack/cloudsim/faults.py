@@ -8,6 +8,7 @@ The seam every call passes: it writes the call down, and lets a fault that was s
 4. Names: gke.<method>, compute.<method>, kube.<verb>.<kind>; a target always begins with project or cluster path.
 """
 
+import copy
 from collections import deque
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -20,8 +21,6 @@ from cloudsim.errors import Hang, KubeError, SimError
 if TYPE_CHECKING:
     from cloudsim.world import World
 
-READS = ("list", "get", "aggregated")
-
 
 @frozen
 class Call:
@@ -32,6 +31,9 @@ class Call:
     mutating: bool
     at: float
     arguments: tuple[Any, ...] = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Call":
+        return self  # what was asked never changes
 
 
 class Answer(list[Any]):
@@ -76,6 +78,10 @@ class Faults:
     depth: int = 8
     answers: dict[tuple[str, str, str], deque[Any]] = field(factory=dict)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Faults":
+        kept = {key: deque(answers, answers.maxlen) for key, answers in self.answers.items()}
+        return Faults(copy.deepcopy(self.set_up, memo), self.depth, kept)
+
     def add(self, fault: Fault) -> Fault:
         """Set a fault; returns it, so that a test can ask how often it struck."""
         self.set_up.append(fault)
@@ -102,7 +108,7 @@ class Faults:
         return None
 
     def remember(self, call: Call, answer: Any) -> None:
-        """Keep an answer to a read for a later stale one."""
+        """Keep an answer to a read, which nobody changes, for a later stale one."""
         key = (call.name, call.target, repr(call.arguments))
         self.answers.setdefault(key, deque(maxlen=self.depth)).append(answer)
 
@@ -122,18 +128,17 @@ class Under:
         return call.target == self.path or call.target.startswith(self.path + "/")
 
 
-def pass_seam(world: "World", call: Call, act: Callable[..., Any], *, remember: bool = True) -> Any:
+def pass_seam(world: "World", call: Call, act: Callable[..., Any]) -> Any:
     """Carry out a call under the world's lock, with the fault that was set for it, if any."""
     with world.lock:
         world.calls.append(call)
         fault = world.faults.strike(call)
-        reading = not call.mutating
-        if fault is None:
-            answer = act(*call.arguments)
-            if reading and remember and world.faults.depth:
-                world.faults.remember(call, answer)
-            return answer
-        return suffer(world, fault, call, act)
+        if fault is not None:
+            return suffer(world, fault, call, act)
+        answer = act(*call.arguments)
+        if not call.mutating:
+            world.faults.remember(call, answer)
+        return answer
 
 
 def suffer(world: "World", fault: Fault, call: Call, act: Callable[..., Any]) -> Any:

@@ -5,7 +5,7 @@ enums by name, Durations as "600s", zeros left out.
 cluster   {name, location, locations[], status, endpoint, masterAuth{clusterCaCertificate}, currentMasterVersion,
            controlPlaneEndpointsConfig{dnsEndpointConfig{endpoint, allowExternalTraffic}, ipEndpointsConfig{enabled}}}
 node pool {name, status, config{machineType, labels{}, ...}, initialNodeCount, locations[], placementPolicy{},
-           autoscaling{}, management{}, statusMessage, conditions[{canonicalCode, message}], selfLink}
+           autoscaling{}, management{}, statusMessage, conditions[{code, message}], selfLink}
 operation {name, operationType, status, targetLink, selfLink, location, startTime, endTime, error{code, message}}
 
 1. A call is refused at once for what is wrong in itself, for what is busy, and for a full reservation or quota.
@@ -79,7 +79,7 @@ class Gke:
         """Begin to make a node pool; returns the operation."""
         target = f"{path}/nodePools/{node_pool.get('name', '')}"
         call = self.world.call
-        return cast(Json, call("gke.create_node_pool", target, self._create, path, clone(node_pool), mutating=True))
+        return cast(Json, call("gke.create_node_pool", target, self._create, path, node_pool, mutating=True))
 
     def delete_node_pool(self, path: str, name: str) -> Json:
         """Begin to delete a node pool; returns the operation."""
@@ -108,7 +108,12 @@ class Gke:
     def create_by_hand(self, path: str, node_pool: Json) -> None:
         """Let a person make a pool."""
         with self.world.lock:
-            self._create(path, clone(node_pool))
+            self._create(path, node_pool)
+
+    def resize_by_hand(self, path: str, name: str, nodes: int) -> None:
+        """Let a person take nodes away from a fixed pool; what runs on them is evicted first."""
+        with self.world.lock:
+            self.pools.shrink(self.pools.find(path, name), nodes)
 
     def upgrade_cluster(self, path: str, seconds: float) -> None:
         """Let GKE upgrade the control plane: no operation on any pool meanwhile."""
@@ -166,8 +171,8 @@ class Gke:
             raise SimError("NOT_FOUND", f"Not found: {path}/nodePools/{name}.", reason="notFound")
         return self.pools.shown(pool)
 
-    def _create(self, path: str, spec: Json) -> Json:
-        cluster = self._cluster(path)
+    def _create(self, path: str, node_pool: Json) -> Json:
+        cluster, spec = self._cluster(path), clone(node_pool)
         name = str(spec.get("name", ""))
         target = f"{path}/nodePools/{name}"
         check(spec)

@@ -30,7 +30,7 @@ class Doom:
     pool: str = "*"
     message: str = ""  # of operation.error and of the pool; "": the operation is well
     code: int = 8  # google.rpc.Code of operation.error
-    condition: str = ""  # canonicalCode, e.g. GCE_STOCKOUT
+    condition: str = ""  # code of the pool's condition, e.g. GCE_STOCKOUT
     leaves: str = "ERROR"  # the pool's status afterwards; "nothing": no pool is left; "PROVISIONING": it never ends
     nodes: int = 0  # that came up all the same
     seconds: float | None = None  # None: tempo.failure_seconds
@@ -190,7 +190,7 @@ class Pools:
         if pool.gone or pool.status != "PROVISIONING":
             return
         pool.status, pool.message = "ERROR", text
-        pool.conditions.append({"canonicalCode": condition, "message": text} if condition else {"message": text})
+        pool.conditions.append({"code": condition, "message": text} if condition else {"message": text})
         self.world.gke.finish(pool.operation, (code, text))
 
     def _stockout(self, pool: Pool) -> None:
@@ -206,7 +206,7 @@ class Pools:
             return
         pool.status, pool.message = doom.leaves, doom.message
         if doom.condition:
-            pool.conditions.append({"canonicalCode": doom.condition, "message": doom.message})
+            pool.conditions.append({"code": doom.condition, "message": doom.message})
         if doom.nodes:
             pool.granted = True
             self.world.compute.counted(pool)
@@ -244,6 +244,15 @@ class Pools:
         if not pool.gone and pool.status == "RECONCILING":
             self.register(pool, pool.hosts - len(pool.nodes), 0)
             pool.status = "RUNNING"
+
+    def shrink(self, pool: Pool, nodes: int) -> None:
+        """Take nodes away, the youngest first; their machines stay counted until the pool is gone."""
+        leaving, pool.nodes = pool.nodes[nodes:], pool.nodes[:nodes]
+        pool.spec["initialNodeCount"] = nodes
+        kube = self.world.kube(pool.path)
+        kube.nodes.drain(leaving)
+        for name in leaving:
+            self.world.after(self.world.tempo.drain_seconds, kube.nodes.lose, name)
 
     def remove(self, pool: Pool, operation: str) -> None:
         """Begin to take a pool away: drain, then machines, then the pool."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsim.world import World
 
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
-Refusal = tuple[int, str, str]  # google.rpc.Code, text, canonicalCode of the pool's condition
+Refusal = tuple[int, str, str]  # google.rpc.Code, text, code of the pool's condition
 
 
 @frozen

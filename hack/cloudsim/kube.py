@@ -52,7 +52,7 @@ class Kube:
         """Create an object; returns it as stored."""
         name = (obj.get("metadata") or {}).get("name", "")
         target = f"{self.cluster.path}/{namespace or '-'}/{kind}/{name}"
-        act = self.world.call(f"kube.create.{kind}", target, self._create, kind, namespace, clone(obj), mutating=True)
+        act = self.world.call(f"kube.create.{kind}", target, self._create, kind, namespace, obj, mutating=True)
         return cast(Json, act)
 
     def get(self, kind: str, namespace: str | None, name: str) -> Json:
@@ -90,7 +90,7 @@ class Kube:
     def create_by_hand(self, kind: str, namespace: str | None, obj: Json) -> Json:
         """Let a person create an object."""
         with self.world.lock:
-            return self._create(kind, namespace, clone(obj))
+            return self._create(kind, namespace, obj)
 
     def delete_by_hand(self, kind: str, namespace: str | None, name: str, options: Json | None = None) -> None:
         """Let a person delete an object, a Job with its pods. A Node: its machine is gone."""
@@ -121,17 +121,17 @@ class Kube:
             )
         return obj
 
-    def _create(self, kind: str, namespace: str | None, obj: Json) -> Json:
-        if not isinstance(obj.get("metadata"), dict):
+    def _create(self, kind: str, namespace: str | None, body: Json) -> Json:
+        if not isinstance(body.get("metadata"), dict):
             raise KubeError(400, "BadRequest", f"{SINGULAR[kind]} has no metadata")
+        obj: Json = clone(body)
         if kind not in CLUSTER_WIDE:
             if obj["metadata"].setdefault("namespace", namespace) != namespace:
                 text = "the namespace of the provided object does not match the namespace sent on the request"
                 raise KubeError(400, "BadRequest", text)
             self._find("namespaces", None, str(namespace))
         if "name" not in obj["metadata"] and "generateName" in obj["metadata"]:
-            suffix = f"{self.world.random.getrandbits(20):05x}"
-            obj["metadata"]["name"] = f"{obj['metadata']['generateName']}{suffix}"
+            obj["metadata"]["name"] = f"{obj['metadata']['generateName']}{self.world.random.getrandbits(20):05x}"
         check(kind, obj)
         name = obj["metadata"]["name"]
         old = self.store.find(kind, namespace, name)

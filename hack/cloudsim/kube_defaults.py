@@ -15,8 +15,6 @@ def set_defaults(kind: str, obj: Json, source: random.Random) -> None:
     obj.setdefault("kind", SINGULAR[kind])
     obj.setdefault("apiVersion", API_VERSIONS.get(kind, "v1"))
     metadata = obj["metadata"]
-    if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = f"{metadata['generateName']}{source.getrandbits(20):05x}"
     if kind == "namespaces":
         obj.setdefault("spec", {"finalizers": ["kubernetes"]})
         obj["status"] = {"phase": "Active"}
