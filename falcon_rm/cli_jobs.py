@@ -26,10 +26,12 @@ def submit(app: App, file: TextIO) -> None:
     from falcon_rm import submission
     from falcon_rm.cloud import people
 
-    try:
-        jobs = submission.parse(file.read())
-    except (submission.SubmissionError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{file.name}: {error}") from None
+    jobs: list[submission.NewJob] = []
+    for file in files:
+        try:
+            jobs += submission.parse(file.read(), known={job.id for job in jobs})
+        except (submission.SubmissionError, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{file.name}: {error}") from None
     with app.database() as database:
         people.submit(database, jobs)
     for job in jobs:

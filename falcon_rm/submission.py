@@ -7,7 +7,7 @@ Submission files: YAML or JSON, one or many documents, into rows for `job`.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -77,9 +77,13 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def parse(text: str) -> tuple[NewJob, ...]:
+def parse(text: str, known: Collection[str] = ()) -> tuple[NewJob, ...]:
     """
     Return the jobs of a file.
+
+    Args:
+        text: what it holds.
+        known: ids that files before it hold.
 
     Raises:
         SubmissionError: something in it cannot be submitted.
@@ -88,10 +92,11 @@ def parse(text: str) -> tuple[NewJob, ...]:
     if not documents:
         raise SubmissionError("no job in it")
     jobs = tuple(_job(document, number, len(documents)) for number, document in enumerate(documents, 1))
-    ids = [job.id for job in jobs]
+    seen = set(known)
     for job in jobs:
-        if ids.count(job.id) > 1:
-            raise SubmissionError(f"id {job.id!r} stands in it more than once")
+        if job.id in seen:
+            raise SubmissionError(f"id {job.id!r} is given more than once")
+        seen.add(job.id)
     return jobs
 
 

@@ -160,6 +160,17 @@ def test_submit_and_status(cli: Cli, tmp_path: Path) -> None:
     assert ("bench-7", "user-a", "Pending", None) == tuple(row[key] for key in ("id", "actor", "status", "reason"))
 
 
+def test_submit_several_files(cli: Cli, tmp_path: Path) -> None:
+    """Several files are submitted together: an id that a second one repeats refuses both."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps(JOB | {"id": name}), encoding="utf-8")
+    (tmp_path / "again").write_text(json.dumps(JOB | {"id": "a"}), encoding="utf-8")
+    told = complaint(cli("submit", "-f", str(tmp_path / "a"), "-f", str(tmp_path / "again")), 1)
+    assert f"{tmp_path}/again: id 'a' is given more than once" == told
+    result = cli("submit", "-f", str(tmp_path / "a"), "-f", str(tmp_path / "b"))
+    assert "job/a submitted\njob/b submitted\n" == result.stdout
+
+
 def test_submit_all_or_none(cli: Cli) -> None:
     """Of a file with a job that is there already nothing is submitted."""
     assert 0 == cli("submit", "-f", "-", input=json.dumps(JOB)).exit_code

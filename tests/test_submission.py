@@ -114,7 +114,7 @@ def test_empty(text: str) -> None:
 
 def test_same_id_twice() -> None:
     """An id that stands twice in a file is refused before the database sees it."""
-    assert "id 'a' stands in it more than once" == refusal(json.dumps([SMALL, SMALL]))
+    assert "id 'a' is given more than once" == refusal(json.dumps([SMALL, SMALL]))
 
 
 @pytest.mark.parametrize(
