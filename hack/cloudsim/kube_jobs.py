@@ -166,6 +166,10 @@ class Jobs:
             self.kube.pods.delete(pod, None)
 
     def _suspend(self, job: Json, running: list[Json]) -> None:
+        """Delete the pods; ended this way they count as nothing."""
+        for pod in running:
+            self.counted[job["metadata"]["uid"]].add(pod["metadata"]["uid"])
+            self.kube.pods.release(pod)
         self._stop(running)
         if condition(job, "Suspended") is None:
             self._condition(job, "Suspended", "JobSuspended", "Job suspended")
