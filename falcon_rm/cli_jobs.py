@@ -9,14 +9,20 @@ from falcon_rm.cli_base import App
 
 @click.command()
 @click.option(
-    "-f", "--filename", "file", type=click.File(encoding="utf-8"), required=True, help="File, or - for stdin."
+    "-f",
+    "--filename",
+    "files",
+    type=click.File(encoding="utf-8"),
+    multiple=True,
+    required=True,
+    help="File, or - for stdin; may be given several times.",
 )
 @click.pass_obj
-def submit(app: App, file: TextIO) -> None:
+def submit(app: App, files: tuple[TextIO, ...]) -> None:
     """
-    Submit the jobs of a file, all of them or none.
+    Submit the jobs of files, all of them or none.
 
-    The file is YAML or JSON, one document a job, with the columns id, actor and spec and, if wanted, name, priority,
+    A file is YAML or JSON, one document a job, with the columns id, actor and spec and, if wanted, name, priority,
     timeout_seconds and artifact_path. A spec that can never run is taken; its job ends as Failed/InvalidSpec.
 
     \b
