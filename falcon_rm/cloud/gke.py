@@ -42,6 +42,8 @@ CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 CONSOLIDATION_SECONDS = (60, 86400)
+POLICY_TOPOLOGY = re.compile(r"\d+x\d+x\d+$")
+"""What the name of a workload policy of ours ends with."""
 WORKLOAD_POLICY_TYPES = ("v7x",)
 """Types whose multi-host pools take a workload policy instead of compact placement."""
 
@@ -151,18 +153,25 @@ def live_pool(raw: Any) -> LivePool:
     config, affinity = raw.config, raw.config.reservation_affinity
     scaling = raw.autoscaling
     hosts = (scaling.max_node_count or scaling.total_max_node_count) if scaling.enabled else raw.initial_node_count
-    labels = dict(config.labels)
     status = STATUSES.get(raw.status, PoolStatus.UNKNOWN)
     return LivePool(
         name=raw.name,
         status=status if hosts >= 0 else PoolStatus.UNKNOWN,
-        labels=labels,
+        labels=dict(config.labels),
         machine_type=config.machine_type,
-        topology=raw.placement_policy.tpu_topology or labels.get(TOPOLOGY_LABEL, ""),
+        topology=_topology(raw),
         hosts=max(hosts, 0),
         mode=_mode(config),
         reservation=affinity.values[0] if affinity.key == RESERVATION_KEY and affinity.values else None,
         errors=_errors(raw),
+    )
+
+
+def _topology(raw: Any) -> str:
+    placement = raw.placement_policy
+    by_policy = POLICY_TOPOLOGY.search(placement.policy_name)  # asked for by the policy alone
+    return str(
+        placement.tpu_topology or raw.config.labels.get(TOPOLOGY_LABEL, "") or (by_policy and by_policy[0]) or ""
     )
 
 

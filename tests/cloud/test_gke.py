@@ -163,7 +163,7 @@ def test_service_account_of_the_cluster_row() -> None:
 def test_what_was_asked_is_read_back(case: tuple[Mode, str, str, str, int, int]) -> None:
     """A pool listed as it was asked for has our mode, hosts, machine and reservation."""
     mode, _, topology, machine, _, hosts = case
-    listed = pool_request(action(*case))
+    listed: Any = pool_request(action(*case))
     listed.status = NodePool.Status.RUNNING
     expected = LivePool(
         name="falcon-j1",
@@ -181,8 +181,9 @@ def test_what_was_asked_is_read_back(case: tuple[Mode, str, str, str, int, int])
 @pytest.mark.parametrize("word", list(PoolStatus))
 def test_status_word(word: PoolStatus) -> None:
     """Every word that GKE has is known; any other reads as unknown (P23)."""
-    number = 99 if word is PoolStatus.UNKNOWN else int(NodePool.Status[word.name])  # type: ignore[misc]
-    raw = NodePool.pb(NodePool(name="n"))
+    words: Any = NodePool.Status
+    number = 99 if word is PoolStatus.UNKNOWN else words[word.name]
+    raw: Any = NodePool.pb(NodePool(name="n"))
     raw.status = number
     assert word == live_pool(raw).status
 
@@ -205,6 +206,12 @@ def test_pool_with_odd_numbers_is_unknown() -> None:
 def test_foreign_supply_has_no_mode(config: dict[str, Any]) -> None:
     """Spot, preemptible and "any reservation" are no mode of ours."""
     assert live_pool(NodePool.pb(NodePool(name="n", config=config))).mode is None
+
+
+def test_topology_of_a_pool_made_by_its_policy_alone() -> None:
+    """Where only the policy is told, its name says the topology."""
+    pool = NodePool(name="n", placement_policy={"policy_name": "falcon-v7x-2x2x4"})
+    assert "2x2x4" == live_pool(NodePool.pb(pool)).topology
 
 
 def test_pool_errors() -> None:
@@ -366,7 +373,7 @@ def test_create_and_delete_are_never_repeated(
     cloud.answers = {"CreateNodePool": [refused(code, "lost")], "DeleteNodePool": [refused(code, "lost")]}
     for ask in (lambda: adapter.create_pool(action()), lambda: adapter.delete_pool(CLUSTER, "falcon-j1")):
         with pytest.raises(CloudError) as caught:
-            ask()
+            ask()  # type: ignore[no-untyped-call]
         assert ErrorKind.UNKNOWN == caught.value.kind
     assert ["CreateNodePool", "DeleteNodePool"] == [request.method for request in server.requests]
 
