@@ -21,6 +21,8 @@ from cloudsim.errors import Hang, KubeError, SimError
 if TYPE_CHECKING:
     from cloudsim.world import World
 
+QUESTIONS = 1000  # to which earlier answers are kept
+
 
 @frozen
 class Call:
@@ -111,6 +113,8 @@ class Faults:
         """Keep an answer to a read, which nobody changes, for a later stale one."""
         key = (call.name, call.target, repr(call.arguments))
         self.answers.setdefault(key, deque(maxlen=self.depth)).append(answer)
+        if len(self.answers) > QUESTIONS:
+            del self.answers[next(iter(self.answers))]
 
     def earlier(self, call: Call, back: int) -> Any | None:
         """Return an earlier answer to the same call, or None if there was none."""

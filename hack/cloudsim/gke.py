@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsim.world import SimCluster, World
 
 API = "https://container.googleapis.com/v1/"
+REMEMBERED_SECONDS = 12 * 3600
 DOING = {
     "CREATE_NODE_POOL": "creating a node pool for",
     "DELETE_NODE_POOL": "deleting a node pool of",
@@ -247,6 +248,9 @@ class Gke:
 
     def _begin(self, kind: str, path: str, target: str) -> OperationRecord:
         name = f"operation-{int(self.world.now * 1000)}-{self.world.random.getrandbits(32):08x}"
+        oldest = next(iter(self.operations.values()), None)
+        if oldest is not None and oldest.ended is not None and self.world.now - oldest.ended > REMEMBERED_SECONDS:
+            del self.operations[oldest.name]
         operation = OperationRecord(name, kind, path, target, self.world.now)
         self.operations[name] = operation
         return operation

@@ -45,6 +45,8 @@ class Jobs:
         if job is None:
             for pod in pods:
                 self.kube.pods.release(pod)
+            for known in (self.counted, self.indexes, self.started):
+                known.pop(uid, None)
             return
         before = clone(job["status"])
         self.sync(job, pods)

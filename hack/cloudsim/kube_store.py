@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 KINDS = tuple(SINGULAR)
 CLUSTER_WIDE = ("namespaces", "nodes")
+LIFE_SECONDS = 3600.0  # of an event
 Key = tuple[str, str]
 
 
@@ -75,6 +76,7 @@ class Events:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.known: dict[tuple[str, str, str], Json] = {}
+        self.last: dict[str, float] = {}  # UID -> when it was last told
 
     def add(self, obj: Json, kind: str, reason: str, message: str, component: str = "cloudsim") -> None:
         """Write an event of type *kind*, Normal or Warning, about an object."""
@@ -84,10 +86,12 @@ class Events:
         if (event := self.known.get(about)) is not None and self.store.has("events", event):
             event["count"] += 1
             event["lastTimestamp"] = now
+            self.last[event["metadata"]["uid"]] = self.store.world.now
             self.store.touch(event)
             return
+        self._expire()
         name = f"{metadata['name']}.{self.store.world.random.getrandbits(64):016x}"
-        self.known[about] = self.store.add(
+        event = self.known[about] = self.store.add(
             "events",
             {
                 "apiVersion": "v1",
@@ -108,3 +112,13 @@ class Events:
                 "source": {"component": component},
             },
         )
+        self.last[event["metadata"]["uid"]] = self.store.world.now
+
+    def _expire(self) -> None:
+        """Forget the oldest events that nobody has told again for an hour."""
+        for event in list(self.store.objects["events"].values())[:2]:
+            uid = event["metadata"]["uid"]
+            if self.store.world.now - self.last.get(uid, 0.0) > LIFE_SECONDS:
+                self.store.drop("events", event)
+                self.last.pop(uid, None)
+                self.known.pop((event["involvedObject"]["uid"], event["reason"], event["message"]), None)
