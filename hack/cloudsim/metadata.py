@@ -2,7 +2,7 @@
 The metadata server of a Google machine, and the tokens it has handed out.
 
 1. A token is good for its lifetime in real time, as google-auth counts; then every door refuses it.
-2. Like the real server it hands out the same token again until little of its life is left.
+2. Like the real server it hands out the same token again, and a new one in good time before the old one ends.
 3. Who asks without the header `Metadata-Flavor: Google` is refused, as there.
 """
 
@@ -18,7 +18,7 @@ PROJECT_NUMBER = "123456789012"
 EMAIL = f"falcon-rm@{PROJECT}.iam.gserviceaccount.com"
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email")
 FLAVOR = {"Metadata-Flavor": "Google", "Server": "Metadata Server for VM"}
-LIFETIME_LEFT_AT_RENEWAL = 1 / 12  # 5 minutes of an hour
+RENEWED_BEFORE_END = 300.0  # seconds; at most 80 % of the lifetime
 
 
 class Tokens:
@@ -36,7 +36,7 @@ class Tokens:
         with self._lock:
             now = time.monotonic()
             left = self._until.get(self._current, now) - now
-            if left <= self.lifetime * LIFETIME_LEFT_AT_RENEWAL:
+            if left <= min(RENEWED_BEFORE_END, 0.8 * self.lifetime):
                 self._current, left = f"ya29.{secrets.token_urlsafe(24)}", self.lifetime
                 self._until[self._current] = now + left
             return self._current, left

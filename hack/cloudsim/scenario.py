@@ -4,7 +4,7 @@ A world from a file: YAML or JSON, one object.
 seed            what chance begins with, by default 0
 speed           how many times as fast as real time the world's clock goes, by default 1
 tempo           `brisk`, or fields of Tempo that differ from its defaults
-token_lifetime  seconds that an access token is good for, by default 60
+token_lifetime  seconds that an access token is good for, by default 300; google-auth takes less than 225 for ended
 clusters        a list of arguments of World.add_cluster
 reservations    a list of arguments of World.add_reservation
 scripts         job id -> what its pods do, the fields of Workload
@@ -67,4 +67,4 @@ def scenario(data: Mapping[str, Any]) -> Scenario:
         world.default_workload = workload(data["otherwise"])
     for item in data.get("acts", ()):
         WORLD_ACTS[item["do"]](world, **item.get("args", {}))
-    return Scenario(world, float(data.get("speed", 1)), float(data.get("token_lifetime", 60)))
+    return Scenario(world, float(data.get("speed", 1)), float(data.get("token_lifetime", 300)))

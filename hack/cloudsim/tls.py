@@ -1,7 +1,7 @@
 """
 Certificates: an authority of its own for Google's endpoints and one for each Kubernetes cluster.
 
-1. Private keys are made anew for each run and live in the run's directory only.
+1. Keys are made anew for each run and kept nowhere; only the authorities' certificates are written to files.
 2. A server certificate is for 127.0.0.1 and localhost: nothing here is meant to be reached from another machine.
 """
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -98,6 +99,30 @@ def test_it_ends_with_its_caller(start: Callable[[dict[str, Any]], Started], how
         process.stdin = None
 
     assert 0 == process.wait(timeout=10)
+
+
+def test_it_ends_when_its_caller_dies(tmp_path: Path) -> None:
+    """Started in the background by a shell, it ends when the shell is killed."""
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps(SCENARIO), encoding="utf-8")
+    line = f"'{sys.executable}' '{SERVE}' '{scenario}' </dev/null & wait"
+    shell = subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE, text=True)
+    assert shell.stdout is not None
+    assert "environment" in json.loads(shell.stdout.readline())
+    shell.kill()
+
+    assert "" == shell.communicate(timeout=10)[0]
+
+
+def test_its_clock_runs(start: Callable[[dict[str, Any]], Started]) -> None:
+    """Time passes in the world at the scenario's speed."""
+    _, said = start({**SCENARIO, "speed": 1000})
+    first = ask(said["admin"] + "/state")["now"]
+    until = time.monotonic() + 10
+    while (now := ask(said["admin"] + "/state")["now"]) < first + 100 and time.monotonic() < until:
+        pass
+
+    assert now >= first + 100
 
 
 @pytest.mark.parametrize(
