@@ -15,7 +15,7 @@ import click
 from attrs import frozen
 
 from falcon_rm.config import ConfigError, Settings
-from falcon_rm.ports import StoreDown
+from falcon_rm.ports import Refused, StoreDown
 
 if TYPE_CHECKING:
     from falcon_rm.cloud.database import Database
@@ -53,7 +53,7 @@ class Commands(click.Group):
             code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)
         except click.ClickException as error:
             code = _complain(error.format_message(), ERROR)
-        except (ConfigError, StoreDown) as error:
+        except (ConfigError, Refused, StoreDown) as error:
             code = _complain(str(error), ERROR)
         except click.Abort:
             code = _complain("interrupted", INTERRUPTED)

@@ -44,7 +44,11 @@ from falcon_rm.core.model import (
 
 
 class StoreDown(Exception):
-    """The database could not be reached or answered with an error: there is no pass; the outcome of a write is unknown."""
+    """The database could not be reached or answered with an error: there is no pass; a write may have happened."""
+
+
+class Refused(Exception):
+    """What a person asked of the database cannot be done; the text, one line, says why. Nothing was written."""
 
 
 @frozen
@@ -68,7 +72,7 @@ class Store(Protocol):
     """The database. Writes answer whether they took effect: False means somebody was first."""
 
     def read(self) -> Rows:
-        """Return every live job, every cluster, every ledger row that is not Deleted, and the rest that belongs to them."""
+        """Return every live job, every cluster, every ledger row that is not Deleted, and what belongs to them."""
 
     def statuses(self, ids: Collection[str]) -> Mapping[str, str]:
         """Return id -> status of the rows of `job` among *ids* that exist now."""
@@ -181,5 +185,7 @@ class Clouds(Protocol):
 
     def kubernetes(self, cluster: Cluster, info: ClusterInfo) -> Kubernetes: ...
 
+    def close(self) -> None: ...
 
-__all__ = ["Clouds", "Compute", "Gke", "Kubernetes", "Mode", "Rows", "Store", "StoreDown"]
+
+__all__ = ["Clouds", "Compute", "Gke", "Kubernetes", "Mode", "Refused", "Rows", "Store", "StoreDown"]

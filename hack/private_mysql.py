@@ -11,6 +11,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import pymysql
 from attrs import define, field
 
 PREFIX = "falcon-mysql-"
@@ -171,8 +171,9 @@ def _wait(server: PrivateServer) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            pymysql.connect(unix_socket=str(server.socket), user="root", connect_timeout=5).close()
-        except pymysql.err.OperationalError:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(server.socket))
+        except OSError:
             if server.process.poll() is not None or time.monotonic() > deadline:
                 log = (server.folder / "log").read_text(errors="replace").strip().splitlines()
                 raise NoServer("the private server did not start: " + " | ".join(log[-3:])) from None

@@ -55,6 +55,12 @@ ACQUIRING = frozenset({"Provisioning", "WaitingForNode", "Dispatching"})
 Key = tuple[str, str]
 
 
+TABLES = (
+    "jobs", "clusters", "health", "pools", "works", "uids", "slots", "turns", "leases", "events", "audits", "noted",
+)  # fmt: skip
+"""The fields of MemoryStore that hold rows."""
+
+
 @define
 class MemoryStore:
     """The tables; meets ports.Store."""
@@ -76,13 +82,10 @@ class MemoryStore:
 
     def copy(self) -> "MemoryStore":
         """Return a world of its own with the same content."""
-        return MemoryStore(
-            **{
-                name: value.copy() if isinstance(value := getattr(self, name), dict | list | set) else value
-                for name in self.__slots__
-                if name != "__weakref__"
-            }
-        )
+        other = MemoryStore(now=self.now, instance=self.instance)
+        for name in TABLES:
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def close(self) -> None:
         """End the pass."""
@@ -181,7 +184,9 @@ class MemoryStore:
             self.turns[cluster, topology, change.takes_slot] = Turn(cluster, topology, change.takes_slot, self.now)
         elif change.frees_slot:
             self._empty_slot((cluster, topology), job.id)
-        columns = {name: self.now if isinstance(value, Now) else value for name, value in change.columns.items()}
+        columns: dict[str, Any] = {
+            name: self.now if isinstance(value, Now) else value for name, value in change.columns.items()
+        }
         if change.message is not None:
             columns["message"] = clean(change.message)
         job = evolve(job, version=job.version + 1, status=change.to_status, reason=change.to_reason, **columns)
@@ -266,7 +271,7 @@ class MemoryStore:
         key = (action.cluster.id, action.pool.name)
         if fault is None:
             return self._edit_pool(*key, error=None)
-        undone = {"requested_at": None} if fault[0] in NO_EFFECT else {}
+        undone: dict[str, Any] = {"requested_at": None} if fault[0] in NO_EFFECT else {}
         return self._edit_pool(*key, error=self._fault(fault), **undone)
 
     def delete_answered(self, cluster_id: str, name: str, fault: tuple[str, str]) -> bool:

@@ -117,10 +117,10 @@ def ledger(store: Store) -> tuple[Pool, ...]:
 def test_reads_live_rows_whole(store: Store) -> None:
     """Each live row comes back with its columns and its spec parsed, in the order of ids."""
     columns: dict[str, Any] = {
-        "name": "n", "priority": 7, "timeout_seconds": 60, "artifact_path": "a/b", "reason": "Waiting", "message": "队列",
-        "cluster_id": "c1", "topology": "2x2x1", "node_pool_name": "p", "job_uid": "u", "supply_mode": "on-demand",
-        "attempt": 3, "pool_failures": 1, "losses": 2, "outcome": "Lost", "retry_at": START + 1.25,
-        "queued_at": START + 2, "provisioning_at": START + 3, "dispatched_at": START + 4, "started_at": START + 5,
+        "name": "n", "priority": 7, "timeout_seconds": 60, "artifact_path": "a/b", "reason": "Waiting",
+        "message": "队列", "cluster_id": "c1", "topology": "2x2x1", "node_pool_name": "p", "job_uid": "u",
+        "supply_mode": "on-demand", "attempt": 3, "pool_failures": 1, "losses": 2, "outcome": "Lost",
+        "retry_at": START + 1.25, "queued_at": START + 2, "provisioning_at": START + 3, "dispatched_at": START + 4, "started_at": START + 5,
         "finished_at": START + 6, "aborted_at": START + 7, "version": 9,
     }  # fmt: skip
     store.insert_job("j2", SPEC, actor="bob")
@@ -153,8 +153,9 @@ def test_a_bad_spec_is_a_value(store: Store, spec: str) -> None:
 def test_reads_an_empty_database(store: Store) -> None:
     """With nothing in the tables there is a time and an instance id, the same each time."""
     rows = store.read()
-    assert (START, (), (), {}, (), (), (), (), ()) == (
-        rows.now, rows.jobs, rows.clusters, rows.health, rows.pools, rows.submissions, rows.slots, rows.turns, rows.failures
+    assert (START, (), (), {}, (), (), (), (), (), ()) == (
+        rows.now, rows.jobs, rows.clusters, rows.health, rows.pools, rows.submissions, rows.slots, rows.turns,
+        rows.failures, rows.troubles,
     )  # fmt: skip
     assert (True, rows.instance) == (rows.instance.isalnum(), store.read().instance)
 
@@ -646,6 +647,23 @@ def test_failures_are_bounded(store: Store) -> None:
         assert store.commit(claim(version=2 * attempt, pool=pool))
     expected = [START + attempt for attempt in range(3, FAILURES_KEPT + 3)]
     assert expected == sorted(failure.at for failure in store.read().failures)
+
+
+def test_troubles_of_clusters(store: Store) -> None:
+    """A cluster's own trouble is read for a day, whoever met it, the newest first."""
+    claimed(store)
+    store.work_requested(submit())
+    store.work_refused(submit(), ("cluster", "API off"))
+    store.now = START + 5
+    store.commit(give_back(gives_up=GiveUp("falcon-j1", False, "cluster", (ErrorKind.CLUSTER, "no right"))))
+    store.delete_row("j1")
+    expected = (
+        Failure("j1", "c1", "cluster", START + 5, "no right"),
+        Failure("j1", "c1", "cluster", START, "API off"),
+    )
+    assert expected == store.read().troubles
+    store.now = START + 86_402
+    assert expected[:1] == store.read().troubles
 
 
 def test_a_note_is_written_once(store: Store) -> None:

@@ -11,8 +11,6 @@ write `clusters`; a second Falcon may do all that this one does. So:
 5. Facts about clouds (requested, answered, refused) are written where they belong whoever holds the lease by then.
 """
 
-import os
-import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
@@ -28,6 +26,7 @@ from falcon_rm.cloud.transaction import (
     carry_out,
     end_lease,
     insert_pool,
+    this_process,
 )
 from falcon_rm.core.actions import (
     Change,
@@ -64,11 +63,6 @@ ACQUIRING = """
 WORK_FAULT = """
     UPDATE workloads SET error_kind = %s, error_text = %s, error_at = NOW(6) WHERE cluster_id = %s AND name = %s
 """
-
-
-def this_process() -> str:
-    """Return what the audit calls this process."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @define

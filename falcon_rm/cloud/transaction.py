@@ -5,6 +5,8 @@ The parts of a transaction: one Change carried out, a lease opened or ended, an 
 2. The order is slot, job, pool; a lease is given up before another is taken.
 """
 
+import os
+import socket
 from hashlib import sha256
 
 from falcon_rm.cloud.database import Argument, LostRace, Run
@@ -65,6 +67,11 @@ CLOSE_LEASE = """
     UPDATE pool_leases SET until_at = NOW(6), ended = %s, ended_text = %s
     WHERE cluster_id = %s AND pool = %s AND job_id = %s AND until_at IS NULL
 """
+
+
+def this_process() -> str:
+    """Return what the audit calls this process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def carry_out(run: Run, change: Change, message: str | None, process: str) -> None:

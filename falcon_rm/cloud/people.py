@@ -1,0 +1,104 @@
+"""
+What operators and upstream write and look up, each in one transaction.
+
+1. Upstream's columns and Falcon's never meet: submit fills what upstream fills, abort sets status and aborting_at.
+2. What an operator does to `clusters` stands in `audit_events`, with who did it.
+3. What cannot be done is Refused, with a line that says why; nothing of it is kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import uuid4
+
+from falcon_rm.cloud.database import Database, Run, Unstorable
+from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, job_of, named, read_statuses
+from falcon_rm.cloud.transaction import audit, this_process
+from falcon_rm.core.model import Job
+from falcon_rm.ports import Refused
+from falcon_rm.submission import NewJob
+
+ENDED_SHOWN = 50
+
+INSERT_JOB = """
+    INSERT INTO job (id, name, actor, spec, priority, timeout_seconds, artifact_path, created_at, status)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, NOW(6), 'Pending')
+"""
+ABORT = f"UPDATE job SET status = 'Aborting', aborting_at = COALESCE(aborting_at, NOW(6)) WHERE id = %s AND {LIVE}"
+
+ENDED = """FROM (
+    SELECT j.*, e.last FROM job j JOIN (
+        SELECT job_id, id AS last FROM job_events WHERE to_status IN ('Succeeded', 'Failed', 'Aborted')
+        ORDER BY id DESC LIMIT %s
+    ) e ON e.job_id = j.id
+) t ORDER BY t.last DESC"""
+
+
+def submit(database: Database, jobs: Sequence[NewJob]) -> None:
+    """Insert rows of `job`, all or none. Raises Refused: an id is there already."""
+
+    def work(run: Run) -> None:
+        for job in jobs:
+            values = (job.id, job.name, job.actor, job.spec, job.priority, job.timeout_seconds, job.artifact_path)
+            run.must(INSERT_JOB, values)
+
+    if not _done(database, work):
+        there = sorted(read_statuses(database, [job.id for job in jobs]))
+        raise Refused(f"job {there[0]!r} is there already" if there else "the database was busy; try again")
+
+
+def abort(database: Database, job_id: str) -> None:
+    """Ask for the end of a job; to ask again is no error. Raises Refused: there is no such job, or it has ended."""
+    if not _done(database, lambda run: run.must(ABORT, (job_id,))):
+        status = read_statuses(database, [job_id]).get(job_id)
+        raise Refused(f"there is no job {job_id!r}" if status is None else f"job {job_id!r} has ended: {status}")
+
+
+def add_cluster(database: Database, name: str, values: Mapping[str, str | None]) -> None:
+    """Register a cluster. Raises Refused: the name is registered already."""
+    cluster_id = str(uuid4())
+    row = {"id": cluster_id, "name": name, **_known(values)}
+    sql = f"INSERT INTO clusters ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})"
+
+    def work(run: Run) -> None:
+        run.must(sql, tuple(row.values()))
+        audit(run, this_process(), "cluster added", f"cluster/{name}", _told(row))
+
+    if not _done(database, work):
+        raise Refused(f"cluster {name!r} is registered already")
+
+
+def set_cluster(database: Database, name: str, changes: Mapping[str, str | None]) -> None:
+    """Change columns of a cluster. Raises Refused: there is no such cluster."""
+    row = _known(changes)
+    sets = ", ".join(f"{column} = %s" for column in row)
+
+    def work(run: Run) -> None:
+        run.must(f"UPDATE clusters SET {sets} WHERE name = %s", (*row.values(), name))
+        audit(run, this_process(), "cluster changed", f"cluster/{name}", _told(row))
+
+    if not _done(database, work):
+        raise Refused(f"there is no cluster {name!r}")
+
+
+def ended_jobs(database: Database) -> tuple[Job, ...]:
+    """Return the jobs that ended last, newest first."""
+    return tuple(job_of(row, {}) for row in named(database, JOB, ENDED, (ENDED_SHOWN,)))
+
+
+def _done(database: Database, work: Callable[[Run], None]) -> bool:
+    try:
+        return database.unit(work)
+    except Unstorable as error:
+        raise Refused(str(error)) from error
+
+
+def _known(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the values, which must all be columns of `clusters` that people may write."""
+    wrong = values.keys() - set(CLUSTER) | values.keys() & {"id", "name"}
+    if wrong:
+        raise ValueError(f"clusters has no column {min(wrong)} to write")
+    return dict(values)
+
+
+def _told(row: Mapping[str, str | None]) -> str:
+    """Return columns and values in one line."""
+    return " ".join(f"{column}={'NULL' if value is None else value}" for column, value in row.items())
