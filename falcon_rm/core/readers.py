@@ -39,7 +39,7 @@ FORBIDDEN_OPTIONS = (  # gke.md 6.3
 )
 
 _IMAGE = re.compile(r"[!-~]{1,1000}")
-_ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]{0,255}")
+_ENV_NAME = re.compile(r"(?!\.\.|\.\Z)[-._a-zA-Z][-._a-zA-Z0-9]{0,255}")
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
 _OPTION = re.compile(r"[^,\s]{1,256}")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -186,7 +186,7 @@ def envs(value: object) -> dict[str, str]:
     envs = {}
     for name, content in mapping(value).items():
         if not _ENV_NAME.fullmatch(name):
-            raise Refused("names of letters, digits, _ . and -, no digit first", name)
+            raise Refused("names of letters, digits, _ . and -, no digit and no two dots first", name)
         envs[name] = "" if content is None else scalar(content)
         if len(envs[name].encode()) > ENV_BYTES:
             raise Refused(f"at most {ENV_BYTES} bytes in one value", name)
@@ -231,12 +231,8 @@ def _amount(quantity: str) -> Decimal:
 def mount_path(value: object) -> str:
     """Return a path at which a bucket can be mounted beside those of Falcon."""
     path = "/" + re.sub("/+", "/", short(value)).strip("/")
-    if (
-        not isinstance(value, str)
-        or not value.startswith("/")
-        or path == "/"
-        or {":", ".."} & {*path, *path.split("/")}
-    ):
+    relative = ":" in path or {".", ".."} & set(path.split("/"))
+    if not isinstance(value, str) or not value.startswith("/") or path == "/" or relative:
         raise Refused("an absolute path below /, without colons, . and ..", value)
     for taken in RESERVED_PATHS:
         if f"{path}/".startswith(f"{taken}/") or f"{taken}/".startswith(f"{path}/"):
