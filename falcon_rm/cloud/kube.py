@@ -165,12 +165,13 @@ class KubeAdapter:
         more: dict[str, str] = {}
         while True:
             page = self._call("read", method, deadline, *place, limit=PAGE, **selector, **more)
-            if not isinstance(page.get("items") or [], list) or not isinstance(page.get("metadata"), dict):
+            found, meta = page.get("items", ""), page.get("metadata")  # an empty list may be null
+            if not (found is None or isinstance(found, list)) or not isinstance(meta, dict):
                 raise CloudError(ErrorKind.UNKNOWN, bounded(f"no list: {page}"))
-            items += page.get("items") or []
-            if not page["metadata"].get("continue"):
+            items += found or ()
+            if not meta.get("continue"):
                 return items
-            more = {"_continue": page["metadata"]["continue"]}
+            more = {"_continue": meta["continue"]}
 
     def _ensure_home(self, deadline: Deadline) -> None:
         """Make namespace and service account if the account is missing; looked at once a pass."""
