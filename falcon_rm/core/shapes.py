@@ -38,7 +38,7 @@ class Shape:
 class ShapeError(Exception):
     """A shape that cannot be: the field of the spec, what it holds, and in a few words what is allowed."""
 
-    def __init__(self, field: str, got: str, allowed: str) -> None:
+    def __init__(self, field: str, got: str | int, allowed: str) -> None:
         super().__init__(f"{field}: {got}; allowed: {allowed}")
         self.field = field
         self.got = got
@@ -147,7 +147,7 @@ def shape(tpu_type: str, topology: str, machine_type: str | None = None, replica
         if replica is None or replica == made.hosts:
             return made
     hosts = _listed(str(made.hosts) for made in shapes)
-    raise ShapeError("replica", str(replica), f"{hosts}, the number of hosts of {tpu_type} {axes}")
+    raise ShapeError("replica", replica or 0, f"{hosts}, the number of hosts of {tpu_type} {axes}")
 
 
 def device_counts(made: Shape) -> frozenset[int]:
