@@ -143,11 +143,13 @@ def shape(tpu_type: str, topology: str, machine_type: str | None = None, replica
         raise ShapeError("machine_type", machine_type, f"{_listed(fitting)} for {tpu_type} {axes}")
     chosen = [name for name in fitting if not MACHINES[name].by_request] if machine_type is None else [machine_type]
     shapes = sorted((_made_of(name, axes) for name in chosen), key=lambda made: made.hosts)
+    if replica is None:
+        return shapes[0]
     for made in shapes:
-        if replica is None or replica == made.hosts:
+        if replica == made.hosts:
             return made
     hosts = _listed(str(made.hosts) for made in shapes)
-    raise ShapeError("replica", replica or 0, f"{hosts}, the number of hosts of {tpu_type} {axes}")
+    raise ShapeError("replica", replica, f"{hosts}, the number of hosts of {tpu_type} {axes}")
 
 
 def device_counts(made: Shape) -> frozenset[int]:
