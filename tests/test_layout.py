@@ -27,6 +27,7 @@ CORE_LIBRARIES = {"attrs", "cattrs", "falcon_rm.core"}
 SHELL = ("falcon_rm.observe", "falcon_rm.apply", "falcon_rm.loop", "falcon_rm.cli", "falcon_rm.report")
 
 FENCES = {
+    ("falcon_rm/cloud/retry.py", "_carry"): "one call's thread: what is caught is raised in the thread that waits",
     ("falcon_rm/loop.py", "_act"): "one action: the others go on, the next pass looks again",
     ("falcon_rm/loop.py", "run"): "one pass: the next one starts from nothing",
 }

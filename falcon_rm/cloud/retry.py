@@ -94,14 +94,7 @@ def within(deadline: Deadline, send: Callable[[], T], *, abandon: Callable[[], N
         CloudError: UNKNOWN, at the deadline; whatever *send* raises before it.
     """
     answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(send())
-        except BaseException as error:  # noqa: BLE001 - carried over to the thread that waits
-            answer.set_exception(error)
-
-    threading.Thread(target=run, name="falcon-call", daemon=True).start()
+    threading.Thread(target=_carry, args=(send, answer), name="falcon-call", daemon=True).start()
     try:
         return answer.result(timeout=deadline.left())
     except TimeoutError:
@@ -110,3 +103,10 @@ def within(deadline: Deadline, send: Callable[[], T], *, abandon: Callable[[], N
         if abandon is not None:
             abandon()
         raise CloudError(ErrorKind.UNKNOWN, f"no answer within {deadline.seconds:g} s") from None
+
+
+def _carry(send: Callable[[], T], answer: "Future[T]") -> None:
+    try:
+        answer.set_result(send())
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+        answer.set_exception(error)
