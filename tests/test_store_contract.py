@@ -120,7 +120,8 @@ def test_reads_live_rows_whole(store: Store) -> None:
         "name": "n", "priority": 7, "timeout_seconds": 60, "artifact_path": "a/b", "reason": "Waiting",
         "message": "队列", "cluster_id": "c1", "topology": "2x2x1", "node_pool_name": "p", "job_uid": "u",
         "supply_mode": "on-demand", "attempt": 3, "pool_failures": 1, "losses": 2, "outcome": "Lost",
-        "retry_at": START + 1.25, "queued_at": START + 2, "provisioning_at": START + 3, "dispatched_at": START + 4, "started_at": START + 5,
+        "retry_at": START + 1.25, "queued_at": START + 2, "provisioning_at": START + 3,
+        "dispatched_at": START + 4, "started_at": START + 5,
         "finished_at": START + 6, "aborted_at": START + 7, "version": 9,
     }  # fmt: skip
     store.insert_job("j2", SPEC, actor="bob")

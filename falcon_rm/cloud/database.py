@@ -111,18 +111,18 @@ def parse_url(url: str, password: str | None = None) -> Address:
 
 @define
 class Run:
-    """What a unit of work may do inside its transaction."""
+    """What a unit of work may do inside its transaction. A `%` stands for itself where there are no arguments."""
 
     _cursor: Cursor
 
     def rows(self, sql: str, arguments: Sequence[Argument] = ()) -> tuple[Row, ...]:
         """Return the rows of a SELECT."""
-        self._cursor.execute(sql, tuple(arguments))
+        self._cursor.execute(sql, tuple(arguments) or None)
         return tuple(self._cursor.fetchall())
 
     def write(self, sql: str, arguments: Sequence[Argument] = ()) -> int:
         """Carry out a statement; return how many rows it matched."""
-        return self._cursor.execute(sql, tuple(arguments))
+        return self._cursor.execute(sql, tuple(arguments) or None)
 
     def must(self, sql: str, arguments: Sequence[Argument] = ()) -> None:
         """Carry out a statement whose guard must match a row; else the whole unit is lost."""

@@ -239,7 +239,7 @@ class MySqlStore:
         """Write down what is about to be submitted; the first time stands."""
 
         def work(run: Run) -> None:
-            guard = "SELECT id FROM job WHERE id = %s AND version = %s AND status = %s FOR UPDATE"
+            guard = "SELECT id FROM job WHERE id = %s AND version = %s AND status = %s"
             if not run.rows(guard, (action.job_id, action.version, action.status)):
                 raise LostRace
             run.write(
