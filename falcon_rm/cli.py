@@ -256,7 +256,13 @@ def _schema_faults(app: App) -> list[str]:
     from falcon_rm.cloud import schema
 
     with app.database() as database:
-        return [f"{each.column}: {each.what}; mend it with: {each.statement}" for each in schema.check(database)]
+        return [f"{each.column}: {each.what}; mend it with: {_flat(each.statement)}" for each in schema.check(database)]
+
+
+def _flat(statement: str) -> str:
+    """Return a statement in one line, without its comments."""
+    lines = (line for line in statement.splitlines() if not line.startswith("--"))
+    return " ".join(" ".join(lines).split())
 
 
 def _await_schema(app: App, stop: "Stop") -> None:

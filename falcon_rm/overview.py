@@ -12,8 +12,12 @@ from typing import Any
 from attrs import frozen
 
 from falcon_rm.core.model import CPU_TOPOLOGY, Cluster, Job, Pool, Reason
+from falcon_rm.core.text import clean
 from falcon_rm.ports import Rows
 from falcon_rm.report import FORMS, NONE, age, plain, table
+
+NARROW_BYTES = 60
+"""The longest cell of a table that is not wide."""
 
 QUEUED = {Reason.WAITING, Reason.CLUSTER_BUSY}
 
@@ -109,7 +113,7 @@ SECTIONS = (
             ("BUCKET", "gcs_bucket", True),
             ("PROBLEM", _problem, False),
         ),
-        lambda scene, each: {"problem": _problem(scene, each), "usedZone": _zone(scene, each)},
+        lambda scene, each: {"problem": _problem(scene, each), "used_zone": _zone(scene, each)},
     ),
     Section(
         "queue",
@@ -204,4 +208,6 @@ def _data(section: Section, scene: Scene) -> list[Mapping[str, object]]:
 def _table(section: Section, scene: Scene, *, wide: bool) -> str:
     columns = [column for column in section.columns if wide or not column[2]]
     rows = [[_value(scene, row, value) for _, value, _ in columns] for row in section.rows(scene)]
+    if not wide:
+        rows = [[clean(cell, NARROW_BYTES) if isinstance(cell, str) else cell for cell in row] for row in rows]
     return f"{section.kind.upper()}S\n" + (table([header for header, _, _ in columns], rows) if rows else NONE)

@@ -31,6 +31,7 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
+from falcon_rm.core.text import clean
 
 if TYPE_CHECKING:
     from falcon_rm.core.plan import Plan
@@ -157,7 +158,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    return NONE if value is None or value == "" else " ".join(str(value).split())
+    return NONE if value is None or value == "" else clean(str(value))
 
 
 def _padded(cells: Sequence[str], widths: Sequence[int], *, gap: str = "  ") -> str:
@@ -232,10 +233,7 @@ def plan_text(plan: "Plan", clusters: Mapping[str, str]) -> str:
         [_cell(value) for value in (line.sign, line.kind, line.name, line.cluster or "-", line.what)] for line in lines
     ]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    shown = [
-        f"  {_padded(row, widths)}  {' '.join(line.why.split())}".rstrip()
-        for row, line in zip(rows, lines, strict=True)
-    ]
+    shown = [f"  {_padded(row, widths)}  {clean(line.why)}".rstrip() for row, line in zip(rows, lines, strict=True)]
     summary = ", ".join(
         f"{number} {'' if word == 'unknown' else 'to '}{word}" for word, number in counts(lines).items()
     )

@@ -89,7 +89,7 @@ def configure(log_format: str, *, secrets: Iterable[str] = (), stream: TextIO | 
     shared: list[Processor] = [_severity, structlog.processors.TimeStamper(fmt="iso", utc=True)]
     last: list[Processor] = [structlog.processors.format_exc_info, blot]
     if log_format == "json":
-        last += [structlog.processors.EventRenamer("message"), structlog.processors.JSONRenderer(ensure_ascii=False)]
+        last += [_named, structlog.processors.JSONRenderer(ensure_ascii=False)]
     else:
         last += [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
     structlog.configure(
@@ -112,6 +112,16 @@ def _severity(_logger: Any, method: str, event: MutableMapping[str, Any]) -> Mut
     """Name the level as Cloud Logging does."""
     event["severity"] = {"warn": "WARNING", "exception": "ERROR"}.get(method, method.upper())
     return event
+
+
+def _named(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Put what every line has first, by the names that Cloud Logging knows."""
+    return {
+        "severity": event.pop("severity"),
+        "timestamp": event.pop("timestamp"),
+        "message": event.pop("event"),
+        **event,
+    }
 
 
 def log() -> FilteringBoundLogger:

@@ -237,6 +237,18 @@ def test_overview() -> None:
     assert OVERVIEW == render(ROWS, ENDED)
 
 
+def test_overview_is_narrow() -> None:
+    """A long text is cut in the middle, but for the wide form."""
+    rows = evolve(ROWS, health={"id-1": ("x" * 500, None)})
+    assert max(map(len, render(rows).splitlines())) < 120
+    assert "x" * 500 in render(rows, output="wide")
+
+
+def test_control_characters_stay_out() -> None:
+    """What a cloud says cannot move the cursor of a terminal."""
+    assert "NAME\na [31m b" == table(("NAME",), [("a\x1b[31m\nb",)])
+
+
 def test_overview_of_nothing() -> None:
     """A section without rows says so."""
     empty = evolve(ROWS, jobs=(), clusters=(), pools=(), slots=())
