@@ -1,11 +1,13 @@
 """What several test files share: a database server for the session, a fresh database for a test."""
 
+import logging
 import os
 from collections.abc import Iterator
 from uuid import uuid4
 
 import private_mysql
 import pytest
+import structlog
 
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import migrate, sql_files
@@ -49,3 +51,14 @@ def database(empty_database: str) -> str:
     new.rows(sql_files()["job.sql"])
     new.close()
     return empty_database
+
+
+@pytest.fixture
+def kept_log() -> Iterator[None]:
+    """The log as it was before, whatever a test sets up."""
+    root, settings = logging.getLogger(), structlog.get_config()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.configure(**settings)
+    root.handlers[:] = handlers
+    root.setLevel(level)

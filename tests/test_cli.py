@@ -17,6 +17,8 @@ from falcon_rm.cli import build, commands
 
 Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.usefixtures("kept_log")
+
 JOB = {"id": "bench-7", "actor": "user-a", "spec": {"image": "busybox:1.36", "device_type": "cpu", "command": "true"}}
 
 ADD = ("cluster", "add", "c1", "--project", "project-1", "--location", "us-central1", "--tpu-type", "tpu7x")

@@ -3,11 +3,9 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
 from falcon_rm.core.actions import Change, Note
 from falcon_rm.telemetry import PassLog, configure, log, redact
@@ -16,14 +14,11 @@ CHANGE = Change("j", 3, "Pending", "Waiting", "Pending", "Provisioning", "picked
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
+def stream(kept_log: None) -> io.StringIO:
     """A stream that the log goes to, until the test is over."""
-    handlers = logging.getLogger().handlers[:]
     stream = io.StringIO()
     configure("json", secrets=["hunter2"], stream=stream)
-    yield stream
-    structlog.reset_defaults()
-    logging.getLogger().handlers[:] = handlers
+    return stream
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
