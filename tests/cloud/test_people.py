@@ -1,0 +1,115 @@
+"""What operators and upstream write."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from falcon_rm.cloud import people
+from falcon_rm.cloud.store import MySqlStore
+from falcon_rm.core.actions import Change
+from falcon_rm.core.model import Cluster, ClusterStatus
+from falcon_rm.ports import Refused
+from falcon_rm.submission import NewJob
+
+JOB = NewJob("j1", "ann", '{"image": "busybox", "device_type": "cpu"}', "n", 3, 60, "a/b")
+
+ROW = {"project": "project-1", "location": "us-central1", "tpu_type": "v7x", "zone": "us-central1-a"}
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[MySqlStore]:
+    """A fresh store."""
+    with MySqlStore.at(database) as opened:
+        yield opened
+
+
+def test_submit(store: MySqlStore) -> None:
+    """A submitted job has what upstream fills, is Pending, and came now."""
+    people.submit(store.database, [JOB])
+    rows = store.read()
+    (job,) = rows.jobs
+    assert ("j1", "ann", "n", 3, 60, "a/b", "Pending", None, 0) == (
+        job.id, job.actor, job.name, job.priority, job.timeout_seconds, job.artifact_path, job.status,
+        job.reason, job.version,
+    )  # fmt: skip
+    assert 0 <= rows.now - job.created_at < 60
+
+
+def test_submit_all_or_none(store: MySqlStore) -> None:
+    """If one id is there already, nothing is inserted, and the id is named."""
+    people.submit(store.database, [JOB])
+    with pytest.raises(Refused, match="'j1' is there already"):
+        people.submit(store.database, [NewJob("j0", "ann", "{}"), JOB])
+    assert {"j1": "Pending"} == store.statuses(["j0", "j1"])
+
+
+def test_submit_what_does_not_fit(store: MySqlStore) -> None:
+    """A value too long for its column is refused in words."""
+    with pytest.raises(Refused, match="1406"):
+        people.submit(store.database, [NewJob("j" * 65, "ann", "{}")])
+
+
+def test_abort(store: MySqlStore) -> None:
+    """Aborting comes with its time, leaves the version, and the first time stays."""
+    people.submit(store.database, [JOB])
+    people.abort(store.database, "j1")
+    first = store.read().jobs[0]
+    people.abort(store.database, "j1")
+    assert (first, "Aborting", 0) == (store.read().jobs[0], first.status, first.version)
+    assert first.aborting_at is not None
+
+
+@pytest.mark.parametrize("status", ["Succeeded", "Failed", "Aborted"])
+def test_abort_of_what_has_ended(store: MySqlStore, status: str) -> None:
+    """A terminal status never changes."""
+    people.submit(store.database, [JOB])
+    assert store.commit(Change("j1", 0, "Pending", None, status, None, ""))
+    with pytest.raises(Refused, match=f"'j1' has ended: {status}"):
+        people.abort(store.database, "j1")
+    assert {"j1": status} == store.statuses(["j1"])
+
+
+def test_abort_of_nothing(store: MySqlStore) -> None:
+    """A job that is not there is named."""
+    with pytest.raises(Refused, match="no job 'nope'"):
+        people.abort(store.database, "nope")
+
+
+def test_clusters(store: MySqlStore) -> None:
+    """A cluster is added and changed, and the audit says what was written by whom."""
+    people.add_cluster(store.database, "c1", ROW)
+    people.set_cluster(store.database, "c1", {"status": "maintenance", "zone": None})
+    people.set_cluster(store.database, "c1", {"status": "maintenance"})
+    (cluster,) = store.read().clusters
+    expected = Cluster(cluster.id, "c1", "project-1", "us-central1", "v7x", ClusterStatus.MAINTENANCE)
+    assert (expected, 36) == (cluster, len(cluster.id))
+    audits = store.database.rows("SELECT kind, subject, text, by_user <> '', by_process <> '' FROM audit_events")
+    added = f"id={cluster.id} name=c1 project=project-1 location=us-central1 tpu_type=v7x zone=us-central1-a"
+    assert (
+        ("cluster added", "cluster/c1", added, 1, 1),
+        ("cluster changed", "cluster/c1", "status=maintenance zone=NULL", 1, 1),
+        ("cluster changed", "cluster/c1", "status=maintenance", 1, 1),
+    ) == audits
+
+
+def test_cluster_that_is_there_or_not(store: MySqlStore) -> None:
+    """A name is registered once; only what is registered is changed."""
+    people.add_cluster(store.database, "c1", ROW)
+    with pytest.raises(Refused, match="'c1' is registered already"):
+        people.add_cluster(store.database, "c1", ROW)
+    with pytest.raises(Refused, match="no cluster 'c2'"):
+        people.set_cluster(store.database, "c2", {"status": "offline"})
+    with pytest.raises(Refused, match=r"1265|1366"):
+        people.set_cluster(store.database, "c1", {"status": "asleep"})
+    with pytest.raises(ValueError, match="id"):
+        people.set_cluster(store.database, "c1", {"id": "x"})
+
+
+def test_ended_jobs(store: MySqlStore) -> None:
+    """Jobs that ended come newest first; live ones do not."""
+    for job_id in ("j1", "j2", "j3"):
+        people.submit(store.database, [NewJob(job_id, "ann", "{}")])
+    for job_id, status in (("j2", "Failed"), ("j1", "Succeeded")):
+        assert store.commit(Change(job_id, 0, "Pending", None, status, None, ""))
+    ended = people.ended_jobs(store.database)
+    assert [("j1", "Succeeded"), ("j2", "Failed")] == [(job.id, job.status) for job in ended]

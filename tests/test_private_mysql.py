@@ -1,0 +1,81 @@
+"""The private server ends with its caller, and says where it is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import private_mysql
+import pytest
+
+HACK = Path(private_mysql.__file__).parent
+
+PATIENCE = 30
+
+
+def becomes(condition: Callable[[], bool]) -> bool:
+    """Wait until a condition holds, within a bound."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def socket_of(url: str) -> Path:
+    """Return the socket that a URL names."""
+    return Path(url.partition("unix_socket=")[2].strip())
+
+
+def test_runs_a_command_beside_a_server() -> None:
+    """The command finds the database in its environment; its exit code is the answer, and nothing is left."""
+    code = "import os, private_mysql, pymysql; print(os.environ['FALCON_DATABASE_URL']); raise SystemExit(7)"
+    command = [sys.executable, HACK / "mysql", "--", sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(HACK)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (7, "") == (done.returncode, done.stderr)
+    assert not socket_of(done.stdout).parent.exists()
+
+
+def test_ends_when_told() -> None:
+    """SIGTERM ends the server too, and removes its data."""
+    with subprocess.Popen([sys.executable, HACK / "mysql"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        socket = socket_of(process.stdout.readline())
+        assert socket.is_socket()
+        process.terminate()
+        process.wait(PATIENCE)
+    assert (143, False) == (process.returncode, socket.parent.exists())
+
+
+def test_ends_with_a_caller_that_is_killed() -> None:
+    """A caller that cannot clean up leaves no server; its data goes with the next start."""
+    with subprocess.Popen([sys.executable, HACK / "mysql"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder = socket_of(process.stdout.readline()).parent
+        server = int((folder / "pid").read_text())
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    assert becomes(lambda: not Path(f"/proc/{server}").exists())
+    private_mysql.start().stop()
+    assert not folder.exists()
+
+
+def test_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a server on the machine the error says what to install."""
+    monkeypatch.setattr("private_mysql._which", lambda: None)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(private_mysql.NoServer, match="apt-get install mariadb-server-core"):
+        private_mysql.find_server()
+
+
+def test_usage() -> None:
+    """Words that are no command are refused."""
+    done = subprocess.run(
+        [sys.executable, HACK / "mysql", "start"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (64, "") == (done.returncode, done.stdout)
