@@ -34,7 +34,7 @@ def socket_of(url: str) -> Path:
 def test_runs_a_command_beside_a_server() -> None:
     """The command finds the database in its environment; its exit code is the answer, and nothing is left."""
     code = "import os, private_mysql, pymysql; print(os.environ['FALCON_DATABASE_URL']); raise SystemExit(7)"
-    command = [sys.executable, HACK / "mysql", "--", sys.executable, "-c", code]
+    command = [sys.executable, str(HACK / "mysql"), "--", sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(HACK)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (7, "") == (done.returncode, done.stderr)

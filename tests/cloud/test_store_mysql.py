@@ -9,13 +9,14 @@ from typing import Any
 
 import pymysql
 import pytest
+from attrs import evolve
 from history import START
 from mysql_store import SteeredStore
 
-from falcon_rm.cloud.database import Database, Run, parse_url
+from falcon_rm.cloud.database import Database, LostRace, Run, parse_url
 from falcon_rm.cloud.schema import sql_files
 from falcon_rm.cloud.store import MySqlStore
-from falcon_rm.core.actions import NOW, Change, EnsureSlot, FreeSlot
+from falcon_rm.core.actions import NOW, Change, EnsureSlot, FreeSlot, Note
 from falcon_rm.core.model import Mode, Pool, Slot
 from falcon_rm.ports import StoreDown
 
@@ -191,6 +192,44 @@ def test_a_statement_killed(store: SteeredStore) -> None:
     with pytest.raises(StoreDown, match="1054"):
         store.database.unit(work)
     assert 0 == store.row("j1").version
+
+
+def test_a_loss_found_by_the_rollback(store: SteeredStore) -> None:
+    """A race that is lost on a connection that is lost too is just a lost race; the next call works (P91)."""
+    queue(store, "j1")
+
+    def work(run: Run) -> None:
+        ((number,),) = run.rows("SELECT CONNECTION_ID()")
+        store.others.rows(f"KILL {number}")
+        raise LostRace
+
+    assert not store.database.unit(work)
+    assert store.commit(claim())
+
+
+def test_a_read_that_meets_a_lock(store: SteeredStore) -> None:
+    """A read that cannot be answered in time is no answer, never an empty one."""
+    queue(store, "j1")
+    lock = "SELECT id FROM job WHERE id = 'j1' FOR UPDATE"
+    with held(store, lock), pytest.raises(StoreDown, match="busy"):
+        store.database.rows(lock)
+    assert (("j1",),) == store.database.rows(lock)
+
+
+@pytest.mark.parametrize("actor", ["\ud800", "\udcff", "x" * 256])
+def test_a_key_that_cannot_be_stored(store: SteeredStore, actor: str) -> None:
+    """Half a surrogate, or too long a key, costs that Change alone, and the audit says so (P93)."""
+    queue(store, "j1", "j2")
+    assert not store.commit(evolve(claim(), takes_slot=actor))
+    assert ((0, None), 1) == ((store.row("j1").version, store.read().slots[0].holder), len(store.audit_rows()))
+    assert store.commit(claim("j2"))
+
+
+def test_a_note_that_cannot_be_stored(store: SteeredStore) -> None:
+    """A note is for people: if it cannot be kept, the pass goes on."""
+    assert not store.note(Note("k" * 33, "job/j1", "text"))
+    assert store.note(Note("k", "s" * 300, NASTY))
+    assert [("k", 255)] == [(audit.kind, len(audit.subject)) for audit in store.audit_rows()]
 
 
 def test_an_error_of_our_own_keeps_nothing(store: SteeredStore) -> None:
