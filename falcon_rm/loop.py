@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from itertools import count
 from types import FrameType
 
@@ -63,8 +63,7 @@ def one_pass(
         StoreDown: the database failed; what was written until then stands.
     """
     began = time.monotonic()
-    with store() as opened:
-        cloud = clouds()
+    with store() as opened, closing(clouds()) as cloud:
         snapshot = observe(opened, cloud, bounds, seconds=pass_seconds / 2)
         wanted = plan(snapshot)
         unread = tuple(

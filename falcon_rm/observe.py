@@ -35,7 +35,7 @@ from falcon_rm.core.model import (
     TaskSpec,
 )
 from falcon_rm.core.room import mode_for, reservation_path
-from falcon_rm.core.scene import ACQUIRING, phase_of
+from falcon_rm.core.scene import ACQUIRING, phase_of, work_name
 from falcon_rm.core.shapes import parse_type
 from falcon_rm.core.situation import is_short
 from falcon_rm.ports import Clouds, Kubernetes, Rows, Store
@@ -224,9 +224,9 @@ class _Reader:
         works = kube.list_works(names.selector(self.rows.instance, self.cluster.id))
         by_name = {work.name: work for work in works}
         looked = {
-            names.cloud_name(job.id, job.attempt): job
+            work_name(job): job
             for job, phase in self.jobs
-            if self._looks_at_pods(job, phase, by_name.get(names.cloud_name(job.id, job.attempt)))
+            if self._looks_at_pods(job, phase, by_name.get(work_name(job)))
         }
         view = evolve(view, works=works)
         if looked:
@@ -276,6 +276,6 @@ class _Reader:
         wanted |= {
             job.node_pool_name
             for job, phase in self.jobs
-            if phase is Phase.RUNNING and names.cloud_name(job.id, job.attempt) in view.looked_at
+            if phase is Phase.RUNNING and work_name(job) in view.looked_at
         }
         return {name for name in wanted if name in up and name is not None}

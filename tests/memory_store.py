@@ -1,18 +1,16 @@
 """
 The database in memory, for tests that need thousands of worlds: the same promises as MySqlStore, held by one suite.
 
-1. State is plain dicts and lists of frozen values; copy() forks a world.
-2. A write checks every guard first and changes nothing unless all hold: that is the transaction.
-3. *now* is the database's clock; it moves only when a test sets it.
-4. What upstream, operators and history have to say are helper methods, which no product code calls.
+1. A write checks every guard first and changes nothing unless all hold: that is the transaction.
+2. What it needs beside the tables (bounds, columns, kinds) is the product's own, so that the two cannot drift apart.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from attrs import define, evolve, field
-from history import START, Audit, Event, Lease
+from attrs import define, evolve
+from history import Audit, Event, Lease
+from memory_tables import Key, Tables
 
 from falcon_rm.cloud.rows import BACKS_OFF, FAILURES_KEPT
 from falcon_rm.cloud.store import NO_EFFECT, RETIREMENTS, pool_subject
@@ -32,118 +30,29 @@ from falcon_rm.core.actions import (
     SubmitWork,
 )
 from falcon_rm.core.model import (
-    Cluster,
     ErrorKind,
     Failure,
     Fault,
-    InvalidSpec,
     Job,
     Pool,
     PoolState,
     Slot,
     Submission,
-    TaskSpec,
     Turn,
 )
-from falcon_rm.core.spec import parse
 from falcon_rm.core.text import clean
 from falcon_rm.ports import Rows
 
 TERMINAL = frozenset({"Succeeded", "Failed", "Aborted"})
 ACQUIRING = frozenset({"Provisioning", "WaitingForNode", "Dispatching"})
 
-Key = tuple[str, str]
-
-
-TABLES = (
-    "jobs", "clusters", "health", "pools", "works", "uids", "slots", "turns", "leases", "events", "audits", "noted",
-)  # fmt: skip
-"""The fields of MemoryStore that hold rows."""
-
 
 @define
-class MemoryStore:
-    """The tables; meets ports.Store."""
-
-    now: float = START
-    instance: str = "memory"
-    jobs: dict[str, Job] = field(factory=dict)
-    clusters: dict[str, Cluster] = field(factory=dict)
-    health: dict[str, tuple[str | None, str | None]] = field(factory=dict)
-    pools: dict[Key, Pool] = field(factory=dict)
-    works: dict[Key, Submission] = field(factory=dict)
-    uids: dict[Key, str] = field(factory=dict)
-    slots: dict[Key, Slot] = field(factory=dict)
-    turns: dict[tuple[str, str, str], Turn] = field(factory=dict)
-    leases: list[Lease] = field(factory=list)
-    events: list[Event] = field(factory=list)
-    audits: list[Audit] = field(factory=list)
-    noted: set[tuple[str, str, str]] = field(factory=set)
-
-    def copy(self) -> "MemoryStore":
-        """Return a world of its own with the same content."""
-        other = MemoryStore(now=self.now, instance=self.instance)
-        for name in TABLES:
-            setattr(other, name, getattr(self, name).copy())
-        return other
+class MemoryStore(Tables):
+    """The tables with what a pass does; meets ports.Store."""
 
     def close(self) -> None:
         """End the pass."""
-
-    # What upstream and operators do.
-
-    def insert_job(
-        self,
-        job_id: str,
-        spec: str | Mapping[str, object] | TaskSpec | InvalidSpec,
-        *,
-        actor: str = "ann",
-        **columns: Any,
-    ) -> None:
-        """Insert a row of `job`, Pending now unless *columns* say otherwise."""
-        task = (
-            spec
-            if isinstance(spec, TaskSpec | InvalidSpec)
-            else parse(spec if isinstance(spec, str) else json.dumps(spec))
-        )
-        self.jobs[job_id] = Job(
-            id=job_id, actor=actor, task=task, **{"status": "Pending", "created_at": self.now, **columns}
-        )
-
-    def set_status(self, job_id: str, status: str) -> None:
-        """Set a status as upstream does: the version stays."""
-        aborting_at = self.now if status == "Aborting" else self.jobs[job_id].aborting_at
-        self.edit_job(job_id, status=status, aborting_at=aborting_at)
-
-    def edit_job(self, job_id: str, **columns: Any) -> None:
-        """Change columns of a row by hand."""
-        self.jobs[job_id] = evolve(self.jobs[job_id], **columns)
-
-    def delete_row(self, job_id: str) -> None:
-        """Delete a row of `job`."""
-        del self.jobs[job_id]
-
-    def row(self, job_id: str) -> Job:
-        """Return a row of `job`, terminal ones too."""
-        return self.jobs[job_id]
-
-    def add_cluster(self, cluster: Cluster) -> None:
-        """Register a cluster, or change it."""
-        self.clusters[cluster.id] = cluster
-
-    def lease_rows(self) -> tuple[Lease, ...]:
-        """Return the history of leases, oldest first."""
-        return tuple(self.leases)
-
-    def event_rows(self) -> tuple[Event, ...]:
-        """Return the events, oldest first."""
-        return tuple(self.events)
-
-    def audit_rows(self) -> tuple[Audit, ...]:
-        """Return the audit, oldest first."""
-        return tuple(self.audits)
-
-    # What a pass does.
 
     def read(self) -> Rows:
         """Return what the tables hold now."""

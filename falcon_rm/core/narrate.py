@@ -5,12 +5,12 @@ What people are told of a job's state: the facts of a situation, put into the se
 2. A cloud's own words are shown in full beside our facts (mode, type, topology, cluster).
 """
 
-from falcon_rm.core import names, pods
+from falcon_rm.core import pods
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import CPU_TOPOLOGY, ErrorKind, Job, Outcome, Reason
-from falcon_rm.core.scene import Scene
+from falcon_rm.core.scene import Scene, work_name
 from falcon_rm.core.situation import pool_fault
 
 # --- while it goes on
@@ -79,7 +79,7 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
     text = messages.say("dispatching-cpu" if job.topology == CPU_TOPOLOGY else "dispatching")
     work, seen = scene.work_of(job), scene.pods_of(job)
     if work is None or seen is None:
-        submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+        submission = scene.submission_of(job)
         fault = submission.error if submission else None
         return messages.join(text, fault.text if fault else None)
     if "Suspended" in work.conditions and work.conditions["Suspended"].status:
@@ -160,7 +160,7 @@ def outcome(word: str, case: Case) -> str:
 
 def _submit_error(case: Case) -> str:
     job = case.job
-    submission = case.scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    submission = case.scene.submission_of(job)
     return submission.error.text if submission and submission.error else ""
 
 
@@ -180,7 +180,7 @@ def _job_failed(case: Case) -> str:
     if case.situation.work is WorkSeen.FAILED_INFRA or gone:
         return _lost(case)
     if work is None:
-        return messages.say("job-gone", name=names.cloud_name(job.id, job.attempt))
+        return messages.say("job-gone", name=work_name(job))
     if case.situation.work is WorkSeen.STUCK:
         reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
         return messages.say("never-started", pods=messages.held_up(reasons))

@@ -68,6 +68,11 @@ def phase_of(job: Job) -> Phase | None:
     return PHASE.get((job.status, job.reason))
 
 
+def work_name(job: Job) -> str:
+    """Return the name of the Kubernetes Job of the current attempt; "" before the first."""
+    return names.cloud_name(job.id, job.attempt) if job.attempt > 0 else ""
+
+
 @frozen
 class Scene:
     """The Snapshot of one pass, indexed."""
@@ -102,16 +107,20 @@ class Scene:
 
     def work_of(self, job: Job) -> LiveWork | None:
         """Return the listed Kubernetes Job of the current attempt; None if the list lacks it or was not read."""
-        work = self.works.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+        work = self.works.get((job.cluster_id or "", work_name(job)))
         return work if work and names.is_of(work.labels, job.id, job.attempt) else None
 
     def pods_of(self, job: Job) -> tuple[Pod, ...] | None:
         """Return the pods of the current attempt; None if they were not looked at or the read failed."""
-        name = names.cloud_name(job.id, job.attempt)
+        name = work_name(job)
         view = self.views.get(job.cluster_id or "")
         if view is None or view.pods is None or name not in view.looked_at:
             return None
         return self.pods.get((job.cluster_id or "", name), ())
+
+    def submission_of(self, job: Job) -> Submission | None:
+        """Return what the ledger keeps of the current attempt's Kubernetes Job; None if it was never asked for."""
+        return self.submissions.get((job.cluster_id or "", work_name(job)))
 
     def pool_of(self, job: Job) -> Pool | None:
         """Return the ledger row of the pool that the job's row names."""

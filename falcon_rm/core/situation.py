@@ -6,7 +6,7 @@ What a pass can see of one job, as the enums that machine.py decides on.
 3. A deadline is an age by the database's clock against one bound of the phase.
 """
 
-from falcon_rm.core import names, pods
+from falcon_rm.core import pods
 from falcon_rm.core.errors import classify
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
 from falcon_rm.core.model import (
@@ -155,8 +155,7 @@ def pool_fault(ledger: Pool | None, live: LivePool | None, scene: Scene) -> Faul
 
 def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     """Return what this pass knows of the Kubernetes Job of the current attempt."""
-    name = names.cloud_name(job.id, job.attempt)
-    submission = scene.submissions.get((job.cluster_id or "", name))
+    submission = scene.submission_of(job)
     never_asked = submission is None and not job.job_uid
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.works is None:
@@ -174,7 +173,7 @@ def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
 
 
 def _see_missing_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
-    submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    submission = scene.submission_of(job)
     if submission is None and not job.job_uid:
         return WorkSeen.ABSENT
     if phase in LEAVING:
@@ -265,7 +264,7 @@ def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Tim
 
     A retry is never overdue: an attempt must be gone before the next one may exist.
     """
-    submission = scene.submissions.get((job.cluster_id or "", names.cloud_name(job.id, job.attempt)))
+    submission = scene.submission_of(job)
     stopped = submission.stop_at if submission else None
     began = job.aborting_at if phase is Phase.ABORTING else job.finished_at
     released = pool.idle_at if pool and pool.lease != job.id else None

@@ -314,9 +314,7 @@ def _release(case: Case) -> Action | None:
     if case.job.outcome == Outcome.LOST:
         ended = "lost"
     if case.job.outcome == Outcome.YIELD:
-        submission = case.scene.submissions.get(
-            (case.job.cluster_id or "", names.cloud_name(case.job.id, case.job.attempt))
-        )
+        submission = case.scene.submission_of(case.job)
         denied = submission and submission.error and submission.error.kind is ErrorKind.CLUSTER
         ended = "cluster" if denied else "nodes"
     given = case.give_up(ended, keep=keep)

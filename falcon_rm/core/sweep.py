@@ -201,7 +201,7 @@ def _mark(live: LivePool, ledger: Pool, view: ClusterView, found: _Found) -> Non
         up=running and ledger.up_at is None,
         ready=ready and ledger.ready_at is None,
     )
-    if ledger.state is PoolState.ACTIVE and (mark.seen or mark.up or mark.ready):
+    if ledger.state is not PoolState.DELETED and (mark.seen or mark.up or mark.ready):
         found.actions.append(mark)
 
 

@@ -1,0 +1,147 @@
+"""
+Falcon in memory: the real observe, plan and apply over a store in memory and the simulated cloud, on one clock.
+
+1. Time moves only when a test says so, or when a pass made no progress: then by the interval.
+2. Tests look at the world: rows, ledger, events, and what the cloud holds.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import structlog
+from cloudsim.direct import DirectClouds
+from cloudsim.tempo import Tempo
+from cloudsim.world import World
+from memory_store import MemoryStore
+
+from falcon_rm.core.model import Bounds, Cluster, Job, Pool, PoolState
+from falcon_rm.loop import Pass, one_pass
+
+INTERVAL = 10.0
+ZONE = "us-central1-a"
+QUIET_PASSES = 400
+
+structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+
+
+def cluster(cluster_id: str, tpu_type: str = "v6e", **columns: Any) -> Cluster:
+    """Return a zonal cluster whose id is its name."""
+    return Cluster(
+        **{"id": cluster_id, "name": cluster_id, "project": "p", "location": ZONE, "tpu_type": tpu_type, **columns}
+    )
+
+
+def spec(topology: str = "2x2", tpu_type: str = "v6e", mode: str = "on-demand", **fields: Any) -> dict[str, Any]:
+    """Return a TaskSpec as upstream writes it; no mode if it is empty."""
+    asked = {"supply_mode": mode} if mode else {}
+    return {
+        "image": "busybox:1.36",
+        "command": "true",
+        "device_type": tpu_type,
+        "device_topo": topology,
+        **asked,
+        **fields,
+    }
+
+
+class Falcon:
+    """One controller, its database and its clouds."""
+
+    def __init__(self, *clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> None:
+        self.store = MemoryStore()
+        self.sim = World(seed=1, start=self.store.now, tempo=tempo)
+        self.bounds = bounds or Bounds(language="en")
+        for row in clusters or (cluster("c1"),):
+            self.store.add_cluster(row)
+            self.sim.add_cluster(row.path)
+
+    def submit(self, job_id: str, task: Mapping[str, object] | str | None = None, **columns: Any) -> None:
+        """Insert a row of `job`."""
+        self.store.insert_job(job_id, spec() if task is None else task, **columns)
+
+    def step(self, **bounds: Any) -> Pass:
+        """Make one pass."""
+        return one_pass(
+            store=lambda: nullcontext(self.store),
+            clouds=lambda: DirectClouds(self.sim),
+            bounds=self.bounds,
+            pass_seconds=60,
+            **bounds,
+        )
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.sim.advance(seconds)
+        self.store.now = self.sim.now
+
+    def until(self, reached: Callable[[], bool], *, seconds: float = 7200) -> None:
+        """Make passes, waiting the interval when one made no progress, until something holds."""
+        ends = self.store.now + seconds
+        while not reached():
+            assert self.store.now < ends, self.describe()
+            if not self.step().progress:
+                self.advance(INTERVAL)
+
+    def until_state(self, job_id: str, state: str, *, seconds: float = 7200) -> None:
+        """Make passes until a job stands at Status or Status/Reason."""
+        self.until(lambda: self.state(job_id) == state, seconds=seconds)
+
+    def settle(self, *, seconds: float = 7200) -> None:
+        """Make passes until every job is terminal and the cloud holds nothing of ours."""
+        self.until(lambda: self.is_over() and not self.leftovers(), seconds=seconds)
+
+    def passes(self, count: int) -> None:
+        """Make that many passes, the interval between them."""
+        for _ in range(count):
+            self.step()
+            self.advance(INTERVAL)
+
+    # --- what there is
+
+    def job(self, job_id: str) -> Job:
+        """Return a row of `job`."""
+        return self.store.row(job_id)
+
+    def state(self, job_id: str) -> str:
+        """Return Status or Status/Reason."""
+        row = self.store.row(job_id)
+        return f"{row.status}/{row.reason}" if row.reason else row.status
+
+    def story(self, job_id: str) -> list[str]:
+        """Return the states a job went through."""
+        events = [event for event in self.store.event_rows() if event.job_id == job_id]
+        return [f"{event.to_status}/{event.to_reason}" if event.to_reason else event.to_status for event in events]
+
+    def is_over(self) -> bool:
+        """Return whether every job is terminal."""
+        return all(job.status in ("Succeeded", "Failed", "Aborted") for job in self.store.jobs.values())
+
+    def ledger(self, name: str, cluster_id: str = "c1") -> Pool:
+        """Return a ledger row."""
+        return self.store.pools[cluster_id, name]
+
+    def pools(self, cluster_id: str = "c1") -> list[str]:
+        """Return the names of falcon-* pools that GKE holds."""
+        path = self.store.clusters[cluster_id].path
+        return [pool["name"] for pool in self.sim.gke.list_node_pools(path) if pool["name"].startswith("falcon-")]
+
+    def works(self, cluster_id: str = "c1") -> list[str]:
+        """Return the names of Kubernetes Jobs."""
+        objects = self.sim.kube(self.store.clusters[cluster_id].path).store.objects["jobs"]
+        return sorted(item["metadata"]["name"] for item in objects.values())
+
+    def leftovers(self) -> list[str]:
+        """Return what the clouds still hold, and ledger rows that are not closed."""
+        held = [name for row in self.store.clusters.values() for name in (*self.pools(row.id), *self.works(row.id))]
+        open_rows = [pool.name for pool in self.store.pools.values() if pool.state is not PoolState.DELETED]
+        return held + open_rows
+
+    def creates(self) -> list[str]:
+        """Return the create calls that GKE took or refused, by pool name."""
+        return [call.arguments[1]["name"] for call in self.sim.calls if call.name == "gke.create_node_pool"]
+
+    def describe(self) -> str:
+        """Return every job's state and message, for a failing test."""
+        rows = [f"{job.id}: {self.state(job.id)} {job.outcome} {job.message}" for job in self.store.jobs.values()]
+        return "\n".join([*rows, f"left: {self.leftovers()}"])
