@@ -89,7 +89,7 @@ SETTINGS = (
     ),
     Setting("FALCON_LOG_FORMAT", "log_format", "choice", "json", "of the log on stderr", choices=("json", "console")),
     Setting("FALCON_GKE_ENDPOINT", "gke_endpoint", "endpoint", None, "GKE's API, if not Google's own address"),
-    Setting("FALCON_COMPUTE_ENDPOINT", "compute_endpoint", "endpoint", None, "the same for Compute's API"),
+    Setting("FALCON_COMPUTE_ENDPOINT", "compute_endpoint", "https", None, "the same for Compute's API"),
 )
 
 
@@ -242,6 +242,15 @@ def _endpoint(_: Setting, text: str) -> str:
     return text
 
 
+def _https(setting: Setting, text: str) -> str:
+    """Return what REST takes: an endpoint with its scheme or without, but never one that shows a token in clear."""
+    try:
+        _endpoint(setting, text.removeprefix("https://"))
+    except ValueError:
+        raise ValueError("HOST, HOST:PORT or https://HOST:PORT") from None
+    return text
+
+
 def _template(_: Setting, text: str) -> str:
     allowed = "a relative path that holds {pod_name} and may hold {job_id}"
     try:
@@ -264,6 +273,7 @@ KINDS: Mapping[str, Callable[[Setting, str], float | str]] = {
     "duration": _duration,
     "endpoint": _endpoint,
     "file": _file,
+    "https": _https,
     "template": _template,
     "url": _url,
 }

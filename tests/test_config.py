@@ -51,6 +51,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "FALCON_DATABASE_URL": ("database_url", "mysql://falcon:secret@db:3307/main", "mysql://falcon:secret@db:3307/main"),
     "FALCON_INTERVAL": ("interval", "0.2s", 0.2),
     "FALCON_GKE_ENDPOINT": ("gke_endpoint", "localhost:8443", "localhost:8443"),
+    "FALCON_COMPUTE_ENDPOINT": ("compute_endpoint", "https://localhost:8443", "https://localhost:8443"),
     "FALCON_LOG_FORMAT": ("log_format", "console", "console"),
 }
 
