@@ -11,7 +11,9 @@ from enum import Enum
 from typing import Any
 
 from falcon_rm.core import actions as act
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind
+from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind
 from falcon_rm.ports import Clouds, Kubernetes, Store
 
 

@@ -22,8 +22,9 @@ from attrs import frozen
 
 from falcon_rm.apply import Applier, Result
 from falcon_rm.core.actions import Action
-from falcon_rm.core.model import Bounds, ClusterStatus, Snapshot
+from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
+from falcon_rm.core.words import ClusterStatus
 from falcon_rm.observe import observe
 from falcon_rm.ports import Clouds, Store, StoreDown
 from falcon_rm.telemetry import PassLog, log

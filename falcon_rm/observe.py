@@ -15,29 +15,14 @@ import structlog
 from attrs import evolve
 
 from falcon_rm.core import names, pods
+from falcon_rm.core.live import LivePool, LiveWork, Pod, Reservation
 from falcon_rm.core.machine import Phase
-from falcon_rm.core.model import (
-    Bounds,
-    CloudError,
-    Cluster,
-    ClusterStatus,
-    ClusterView,
-    Job,
-    LivePool,
-    LiveWork,
-    Mode,
-    Pod,
-    Pool,
-    PoolState,
-    PoolStatus,
-    Reservation,
-    Snapshot,
-    TaskSpec,
-)
+from falcon_rm.core.model import Bounds, Cluster, ClusterView, Job, Pool, Snapshot, TaskSpec
 from falcon_rm.core.room import mode_for, reservation_path
 from falcon_rm.core.scene import ACQUIRING, phase_of, work_name
 from falcon_rm.core.shapes import parse_type
 from falcon_rm.core.situation import is_short
+from falcon_rm.core.words import CloudError, ClusterStatus, Mode, PoolState, PoolStatus
 from falcon_rm.ports import Clouds, Kubernetes, Rows, Store
 
 THREADS = 16

@@ -11,8 +11,9 @@ from typing import Any
 
 from attrs import frozen
 
-from falcon_rm.core.model import CPU_TOPOLOGY, Cluster, Job, Pool, Reason
+from falcon_rm.core.model import Cluster, Job, Pool
 from falcon_rm.core.text import clean
+from falcon_rm.core.words import CPU_TOPOLOGY, Reason
 from falcon_rm.ports import Rows
 from falcon_rm.report import FORMS, NONE, age, plain, table
 

@@ -24,23 +24,9 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import (
-    Cluster,
-    ClusterInfo,
-    Failure,
-    Job,
-    KubeEvent,
-    LivePool,
-    LiveWork,
-    Mode,
-    Operation,
-    Pod,
-    Pool,
-    Reservation,
-    Slot,
-    Submission,
-    Turn,
-)
+from falcon_rm.core.live import ClusterInfo, KubeEvent, LivePool, LiveWork, Operation, Pod, Reservation
+from falcon_rm.core.model import Cluster, Failure, Job, Pool, Slot, Submission, Turn
+from falcon_rm.core.words import Mode
 
 
 class StoreDown(Exception):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from falcon_rm.core.model import ClusterStatus
+from falcon_rm.core.words import ClusterStatus
 
 GKE_NAME = r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?"
 

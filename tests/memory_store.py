@@ -29,18 +29,9 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import (
-    ErrorKind,
-    Failure,
-    Fault,
-    Job,
-    Pool,
-    PoolState,
-    Slot,
-    Submission,
-    Turn,
-)
+from falcon_rm.core.model import Failure, Fault, Job, Pool, Slot, Submission, Turn
 from falcon_rm.core.text import clean
+from falcon_rm.core.words import ErrorKind, PoolState
 from falcon_rm.ports import Rows
 
 TERMINAL = frozenset({"Succeeded", "Failed", "Aborted"})

@@ -25,9 +25,10 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import Cluster, InvalidSpec, Job, Mode, Pool, PoolState, Slot
+from falcon_rm.core.model import Cluster, InvalidSpec, Job, Pool, Slot
 from falcon_rm.core.plan import Plan, Unknown
 from falcon_rm.core.sweep import Brake
+from falcon_rm.core.words import Mode, PoolState
 from falcon_rm.overview import render
 from falcon_rm.ports import Rows
 from falcon_rm.report import LINES, Line, age, as_json, describe, plan_data, plan_text, table

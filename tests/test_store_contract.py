@@ -25,22 +25,8 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import (
-    Cluster,
-    ClusterStatus,
-    ErrorKind,
-    Failure,
-    Fault,
-    InvalidSpec,
-    Mode,
-    Pool,
-    PoolState,
-    Slot,
-    Status,
-    Submission,
-    TaskSpec,
-    Turn,
-)
+from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Pool, Slot, Submission, TaskSpec, Turn
+from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState, Status
 
 Store = MemoryStore | SteeredStore
 

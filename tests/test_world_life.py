@@ -6,7 +6,8 @@ from cloudsim.faults import Fault
 from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, OUT_OF_MEMORY, Workload
 from world import ZONE, Falcon, cluster, spec
 
-from falcon_rm.core.model import Bounds, ClusterStatus, Mode, PoolState
+from falcon_rm.core.model import Bounds
+from falcon_rm.core.words import ClusterStatus, Mode, PoolState
 
 LIFE = [
     "Pending/Waiting",

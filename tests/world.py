@@ -15,7 +15,8 @@ from cloudsim.tempo import Tempo
 from cloudsim.world import World
 from memory_store import MemoryStore
 
-from falcon_rm.core.model import Bounds, Cluster, Job, Pool, PoolState
+from falcon_rm.core.model import Bounds, Cluster, Job, Pool
+from falcon_rm.core.words import PoolState
 from falcon_rm.loop import Pass, one_pass
 
 INTERVAL = 10.0

@@ -9,7 +9,8 @@ from falcon_rm.cloud.compute import ComputeAdapter
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.gke import GkeAdapter
 from falcon_rm.cloud.kube import KubeAdapter
-from falcon_rm.core.model import Cluster, ClusterInfo
+from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.model import Cluster
 from falcon_rm.ports import Compute, Gke, Kubernetes
 
 

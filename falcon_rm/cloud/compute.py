@@ -15,7 +15,8 @@ from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import bounded, translating
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.errors import Call, classify
-from falcon_rm.core.model import CloudError, ErrorKind, Reservation
+from falcon_rm.core.live import Reservation
+from falcon_rm.core.words import CloudError, ErrorKind
 
 POLICY_TYPE = "HIGH_THROUGHPUT"
 POLICY_MOVING = ("CREATING", "DELETING")

@@ -22,8 +22,8 @@ from kubernetes.client.exceptions import ApiException
 from pydantic import ValidationError
 
 from falcon_rm.core.errors import Call, classify, classify_kubernetes
-from falcon_rm.core.model import CloudError, ErrorKind
 from falcon_rm.core.text import clean
+from falcon_rm.core.words import CloudError, ErrorKind
 
 TEXT_LIMIT = 2000
 

@@ -36,7 +36,9 @@ from falcon_rm.cloud.errors import bounded, translating
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.actions import CreatePool
 from falcon_rm.core.errors import Call
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, LivePool, Mode, Operation, PoolStatus
+from falcon_rm.core.live import ClusterInfo, LivePool, Operation
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind, Mode, PoolStatus
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"

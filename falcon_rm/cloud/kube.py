@@ -21,8 +21,10 @@ from falcon_rm.cloud.errors import Expired, bounded, translating
 from falcon_rm.cloud.kube_values import POOL_LABEL, kube_event, live_work, pod, ready_node, understood
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.errors import Call
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, KubeEvent, LiveWork, Pod
+from falcon_rm.core.live import ClusterInfo, KubeEvent, LiveWork, Pod
+from falcon_rm.core.model import Cluster
 from falcon_rm.core.names import ATTEMPT, JOB_ID
+from falcon_rm.core.words import CloudError, ErrorKind
 
 NAMESPACE = "falcon-jobs"
 SERVICE_ACCOUNT = "falcon-job"

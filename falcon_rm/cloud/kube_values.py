@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from falcon_rm.cloud.errors import bounded
-from falcon_rm.core.model import CloudError, Condition, ContainerState, ErrorKind, KubeEvent, LiveWork, Pod
+from falcon_rm.core.live import Condition, ContainerState, KubeEvent, LiveWork, Pod
+from falcon_rm.core.words import CloudError, ErrorKind
 
 T = TypeVar("T")
 

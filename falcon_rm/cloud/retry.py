@@ -19,7 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from falcon_rm.cloud.errors import Unauthenticated, Unavailable
 from falcon_rm.core.errors import Call
-from falcon_rm.core.model import CloudError, ErrorKind
+from falcon_rm.core.words import CloudError, ErrorKind
 
 T = TypeVar("T")
 

@@ -13,23 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database
-from falcon_rm.core.model import (
-    Cluster,
-    ClusterStatus,
-    ErrorKind,
-    Failure,
-    Fault,
-    InvalidSpec,
-    Job,
-    Mode,
-    Pool,
-    PoolState,
-    Slot,
-    Submission,
-    TaskSpec,
-    Turn,
-)
+from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Job, Pool, Slot, Submission, TaskSpec, Turn
 from falcon_rm.core.spec import parse
+from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState
 from falcon_rm.ports import Rows, StoreDown
 
 LIVE = "status NOT IN ('Succeeded', 'Failed', 'Aborted')"

@@ -41,8 +41,9 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import ErrorKind, Pool, PoolState
+from falcon_rm.core.model import Pool
 from falcon_rm.core.text import clean
+from falcon_rm.core.words import ErrorKind, PoolState
 from falcon_rm.ports import Rows
 
 NO_EFFECT = frozenset(ErrorKind) - {ErrorKind.EXISTS, ErrorKind.UNKNOWN}

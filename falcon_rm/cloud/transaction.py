@@ -11,8 +11,9 @@ from hashlib import sha256
 
 from falcon_rm.cloud.database import Argument, LostRace, Run
 from falcon_rm.core.actions import Change, Now, Value
-from falcon_rm.core.model import Pool, PoolState
+from falcon_rm.core.model import Pool
 from falcon_rm.core.text import clean
+from falcon_rm.core.words import PoolState
 
 TIMES = frozenset({
     "retry_at", "queued_at", "provisioning_at", "dispatched_at", "started_at", "finished_at", "aborted_at",

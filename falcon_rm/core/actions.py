@@ -12,7 +12,8 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from falcon_rm.core.model import Cluster, ErrorKind, Pool, PoolState
+from falcon_rm.core.model import Cluster, Pool
+from falcon_rm.core.words import ErrorKind, PoolState
 
 
 class Now(Enum):

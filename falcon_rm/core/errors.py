@@ -17,7 +17,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from falcon_rm.core.model import ErrorKind
+from falcon_rm.core.words import ErrorKind
 
 Call = Literal["create", "delete", "read", "submit", "operation"]
 """What was asked: make or delete something, read, submit a Kubernetes Job; or the error of a create that has ended."""

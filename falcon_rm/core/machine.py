@@ -18,7 +18,7 @@ from itertools import product
 
 from attrs import frozen
 
-from falcon_rm.core.model import Outcome, Reason
+from falcon_rm.core.words import Outcome, Reason
 
 
 class Fact(Enum):

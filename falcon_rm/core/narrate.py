@@ -9,9 +9,10 @@ from falcon_rm.core import pods
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
-from falcon_rm.core.model import CPU_TOPOLOGY, ErrorKind, Job, Outcome, Reason
+from falcon_rm.core.model import Job
 from falcon_rm.core.scene import Scene, work_name
 from falcon_rm.core.situation import pool_fault
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Outcome, Reason
 
 # --- while it goes on
 

@@ -15,12 +15,13 @@ from falcon_rm.core.actions import Action, Change, EnsureSlot, Note, RecordHealt
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen, decide
 from falcon_rm.core.messages import Messages
-from falcon_rm.core.model import CPU_TOPOLOGY, Job, Snapshot, TaskSpec
+from falcon_rm.core.model import Job, Snapshot, TaskSpec
 from falcon_rm.core.scene import Scene, scene
 from falcon_rm.core.schedule import Decision, Kind, schedule
 from falcon_rm.core.situation import situation
 from falcon_rm.core.steps import act
 from falcon_rm.core.sweep import Brake, Demand, sweep
+from falcon_rm.core.words import CPU_TOPOLOGY
 
 
 @frozen

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from falcon_rm.core.model import Bounds, ContainerState, KubeEvent, LiveWork, Pod
+from falcon_rm.core.live import ContainerState, KubeEvent, LiveWork, Pod
+from falcon_rm.core.model import Bounds
 
 REJECTED = frozenset({"UnexpectedAdmissionError", "NodeAffinity", "NodeLost", "NodeShutdown", "Shutdown", "OutOfcpu"})
 """`pod.status.reason` of a pod that its node refused or took down."""

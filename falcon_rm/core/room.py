@@ -6,9 +6,11 @@ How much a reservation can still give.
 3. The count is a hint; the create's answer is final.
 """
 
-from falcon_rm.core.model import Cluster, Mode, Pool, PoolState, Reservation, TaskSpec
+from falcon_rm.core.live import Reservation
+from falcon_rm.core.model import Cluster, Pool, TaskSpec
 from falcon_rm.core.scene import Scene
 from falcon_rm.core.shapes import Shape
+from falcon_rm.core.words import Mode, PoolState
 
 
 def reservation_path(cluster: Cluster) -> str | None:

@@ -13,30 +13,10 @@ from typing import TypeVar
 from attrs import frozen
 
 from falcon_rm.core import names
+from falcon_rm.core.live import LivePool, LiveWork, Operation, Pod
 from falcon_rm.core.machine import Phase
-from falcon_rm.core.model import (
-    CPU_TOPOLOGY,
-    Bounds,
-    ClusterStatus,
-    ClusterView,
-    Failure,
-    Job,
-    LivePool,
-    LiveWork,
-    Mode,
-    Operation,
-    Outcome,
-    Pod,
-    Pool,
-    PoolState,
-    PoolStatus,
-    Reason,
-    Slot,
-    Snapshot,
-    Status,
-    Submission,
-    TaskSpec,
-)
+from falcon_rm.core.model import Bounds, ClusterView, Failure, Job, Pool, Slot, Snapshot, Submission, TaskSpec
+from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Outcome, PoolState, PoolStatus, Reason, Status
 
 Key = tuple[str, str]
 K = TypeVar("K")

@@ -16,9 +16,10 @@ from attrs import Factory, define, frozen
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import Messages, moment
-from falcon_rm.core.model import CPU_TOPOLOGY, ClusterStatus, ClusterView, Job, Mode, Pool, Reason, TaskSpec
+from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.room import mode_for, reservation_path, room, units
 from falcon_rm.core.scene import Key, Scene, fits
+from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Reason
 
 BACKOFF_ENDS = frozenset({"capacity", "quota", "full", "nodes", "broken"})
 """Ends of a lease after which the same job does not try the same cluster again for a while."""

@@ -8,22 +8,11 @@ What a pass can see of one job, as the enums that machine.py decides on.
 
 from falcon_rm.core import pods
 from falcon_rm.core.errors import classify
+from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
-from falcon_rm.core.model import (
-    CPU_TOPOLOGY,
-    ErrorKind,
-    Fault,
-    Job,
-    LivePool,
-    LiveWork,
-    Mode,
-    Outcome,
-    Pool,
-    PoolState,
-    PoolStatus,
-    TaskSpec,
-)
+from falcon_rm.core.model import Fault, Job, Pool, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus
 
 LEAVING = frozenset({Phase.ENDING, Phase.ABORTING})
 FAILED_POOL = {

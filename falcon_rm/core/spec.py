@@ -16,9 +16,10 @@ from attrs import AttrsInstance, field, fields, frozen
 from cattrs import ClassValidationError, Converter
 
 from falcon_rm.core import readers
-from falcon_rm.core.model import InvalidSpec, Mode, Mount, TaskSpec
+from falcon_rm.core.model import InvalidSpec, Mount, TaskSpec
 from falcon_rm.core.readers import CPU, Refused
 from falcon_rm.core.shapes import Shape, ShapeError, device_counts, shape
+from falcon_rm.core.words import Mode
 
 SPEC_CHARACTERS = 1_048_576
 MOUNTS = 16

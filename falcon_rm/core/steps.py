@@ -15,19 +15,11 @@ from falcon_rm.core import manifest, names, narrate
 from falcon_rm.core.actions import NOW, Action, CreatePool, DeleteWork, SubmitWork, Value
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Timing, Verb
-from falcon_rm.core.model import (
-    CPU_TOPOLOGY,
-    ErrorKind,
-    InvalidSpec,
-    Mode,
-    Outcome,
-    Pool,
-    Reason,
-    Status,
-)
+from falcon_rm.core.model import InvalidSpec, Pool
 from falcon_rm.core.room import reservation_path
 from falcon_rm.core.schedule import Decision, Kind, backoff, backoff_ends
 from falcon_rm.core.situation import better_pool
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, Reason, Status
 
 FINAL: Mapping[str, tuple[Status, Reason | None]] = {
     Outcome.SUCCEEDED: (Status.SUCCEEDED, None),

@@ -16,20 +16,13 @@ from attrs import Factory, define, frozen
 
 from falcon_rm.core import names
 from falcon_rm.core.actions import Action, DeletePool, DeleteWork, EndLease, EnterPool, FreeSlot, MarkPool, RetirePool
+from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Phase
-from falcon_rm.core.model import (
-    ClusterView,
-    Job,
-    LivePool,
-    LiveWork,
-    Pool,
-    PoolState,
-    PoolStatus,
-    TaskSpec,
-)
+from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Key, Scene, fits
 from falcon_rm.core.shapes import shape_of
 from falcon_rm.core.situation import may_still_show
+from falcon_rm.core.words import PoolState, PoolStatus
 
 
 @frozen

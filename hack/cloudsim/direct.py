@@ -24,7 +24,9 @@ from cloudsim.world import World
 from falcon_rm.cloud.gke import SECOND_WORDINGS, live_pool, operation, pool_request, reworded
 from falcon_rm.core.actions import CreatePool
 from falcon_rm.core.errors import Call, classify
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, LivePool, Operation, Reservation
+from falcon_rm.core.live import ClusterInfo, LivePool, Operation, Reservation
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind
 from falcon_rm.ports import Compute, Gke, Kubernetes
 
 POLICY = "HIGH_THROUGHPUT"

@@ -13,8 +13,9 @@ from cloudsim.kube import Kube
 from cloudsim.values import Json
 from falcon_rm.cloud.kube_values import kube_event, live_work, pod, ready_node, understood
 from falcon_rm.core.errors import Call, classify_kubernetes
-from falcon_rm.core.model import CloudError, ErrorKind, KubeEvent, LiveWork, Pod
+from falcon_rm.core.live import KubeEvent, LiveWork, Pod
 from falcon_rm.core.names import ATTEMPT, JOB_ID
+from falcon_rm.core.words import CloudError, ErrorKind
 
 NAMESPACE, ACCOUNT = "falcon-jobs", "falcon-job"
 POOL_LABEL = "cloud.google.com/gke-nodepool"

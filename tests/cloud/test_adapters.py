@@ -15,7 +15,9 @@ from test_kube import HEADLESS, MANIFEST
 
 from falcon_rm.cloud.clouds import GoogleClouds
 from falcon_rm.cloud.credential import Credential
-from falcon_rm.core.model import CloudError, Cluster, ErrorKind, Mode, PoolStatus, Reservation
+from falcon_rm.core.live import Reservation
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind, Mode, PoolStatus
 from falcon_rm.ports import Kubernetes
 
 ZONE = "us-central1-c"

@@ -10,7 +10,8 @@ from tiny_servers import Answer, Request
 
 from falcon_rm.cloud.compute import ComputeAdapter
 from falcon_rm.cloud.credential import Credential
-from falcon_rm.core.model import CloudError, ErrorKind, Reservation
+from falcon_rm.core.live import Reservation
+from falcon_rm.core.words import CloudError, ErrorKind
 
 RESERVATION = "/compute/v1/projects/p/zones/z/reservations/r"
 RESERVATIONS = "/compute/v1/projects/p/aggregated/reservations"

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from falcon_rm.cloud.errors import TEXT_LIMIT, Expired, Unauthenticated, Unavailable, translate, translating
 from falcon_rm.core.errors import GOOGLE, KUBERNETES, Call, classify, classify_kubernetes, deciding
-from falcon_rm.core.model import CloudError, ErrorKind
+from falcon_rm.core.words import CloudError, ErrorKind
 
 google_errors: Any = google.api_core.exceptions
 auth_errors: Any = google.auth.exceptions

@@ -17,17 +17,9 @@ from google.protobuf.json_format import MessageToDict
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.gke import GkeAdapter, cluster_info, live_pool, operation, pool_request
 from falcon_rm.core.actions import CreatePool
-from falcon_rm.core.model import (
-    CloudError,
-    Cluster,
-    ClusterInfo,
-    ErrorKind,
-    LivePool,
-    Mode,
-    Operation,
-    Pool,
-    PoolStatus,
-)
+from falcon_rm.core.live import ClusterInfo, LivePool, Operation
+from falcon_rm.core.model import Cluster, Pool
+from falcon_rm.core.words import CloudError, ErrorKind, Mode, PoolStatus
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "pool_requests.txt"
 

@@ -13,7 +13,9 @@ from tiny_servers import Answer, Request, Server, refusal
 
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.kube import KubeAdapter
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind, KubeEvent
+from falcon_rm.core.live import ClusterInfo, KubeEvent
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind
 
 CLUSTER = Cluster(id="c-1", name="c1", project="p", location="l", tpu_type="v7x")
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from falcon_rm.cloud.kube_values import kube_event, live_work, pod, ready_node, understood
-from falcon_rm.core.model import CloudError, Condition, ContainerState, ErrorKind, KubeEvent, LiveWork, Pod
+from falcon_rm.core.live import Condition, ContainerState, KubeEvent, LiveWork, Pod
+from falcon_rm.core.words import CloudError, ErrorKind
 
 
 def test_job() -> None:

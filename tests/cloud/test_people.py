@@ -7,7 +7,8 @@ import pytest
 from falcon_rm.cloud import people
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.core.actions import Change
-from falcon_rm.core.model import Cluster, ClusterStatus
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import ClusterStatus
 from falcon_rm.ports import Refused
 from falcon_rm.submission import NewJob
 

@@ -11,7 +11,9 @@ from falcon_rm.cloud.credential import SCOPES, Credential
 from falcon_rm.cloud.errors import Unauthenticated, Unavailable
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.errors import Call
-from falcon_rm.core.model import CloudError, Cluster, ClusterInfo, ErrorKind
+from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.words import CloudError, ErrorKind
 
 CALLS: tuple[Call, ...] = ("create", "delete", "read", "submit")
 

@@ -9,7 +9,7 @@ import pytest
 
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import NEEDED, Problem, check, check_job, migrate, sql_files, steps
-from falcon_rm.core.model import ErrorKind, Mode, PoolState
+from falcon_rm.core.words import ErrorKind, Mode, PoolState
 from falcon_rm.ports import StoreDown
 
 SQL = Path(__file__).parents[2] / "sql"

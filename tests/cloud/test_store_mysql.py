@@ -17,7 +17,8 @@ from falcon_rm.cloud.database import Database, LostRace, Run, parse_url
 from falcon_rm.cloud.schema import sql_files
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.core.actions import NOW, Change, EnsureSlot, FreeSlot, Note
-from falcon_rm.core.model import Mode, Pool, Slot
+from falcon_rm.core.model import Pool, Slot
+from falcon_rm.core.words import Mode
 from falcon_rm.ports import StoreDown
 
 SPEC = {"image": "busybox", "device_type": "cpu"}

@@ -11,9 +11,10 @@ from cloudsim.world import World
 from simulated import NAMESPACE, PATH, PROJECT, REGION, ZONE, a_job, a_world
 
 from falcon_rm.core.actions import CreatePool
-from falcon_rm.core.model import CloudError, Cluster, ErrorKind, Mode, Pool, PoolStatus
+from falcon_rm.core.model import Cluster, Pool
 from falcon_rm.core.names import ATTEMPT, JOB_ID
 from falcon_rm.core.shapes import shape
+from falcon_rm.core.words import CloudError, ErrorKind, Mode, PoolStatus
 from falcon_rm.ports import Clouds, Kubernetes
 
 CLUSTER = Cluster(id="c1", name="c1", project=PROJECT, location=REGION, tpu_type="v6e")

@@ -8,10 +8,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falcon_rm.core.model import InvalidSpec, Mode, Mount, TaskSpec
+from falcon_rm.core.model import InvalidSpec, Mount, TaskSpec
 from falcon_rm.core.readers import FORBIDDEN_OPTIONS
 from falcon_rm.core.shapes import shape
 from falcon_rm.core.spec import parse
+from falcon_rm.core.words import Mode
 
 LEAST: dict[str, Any] = {"image": "busybox:1.36", "device_type": "v6e", "device_topo": "2x2"}
 PARSED = TaskSpec(image="busybox:1.36", shape=shape("v6e", "2x2"))
