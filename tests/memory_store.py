@@ -136,10 +136,11 @@ class MemoryStore(Tables):
         return True
 
     def end_lease(self, action: EndLease) -> bool:
-        """End the lease of a job whose row is missing or terminal."""
+        """End the lease of a job whose row is missing, terminal or names another pool."""
         pool = self.pools.get((action.cluster_id, action.pool))
         job = self.jobs.get(action.job_id)
-        if pool is None or pool.lease != action.job_id or (job is not None and job.status not in TERMINAL):
+        holds = job is not None and (job.cluster_id, job.node_pool_name) == (action.cluster_id, action.pool)
+        if pool is None or pool.lease != action.job_id or (holds and job and job.status not in TERMINAL):
             return False
         self._end_lease(pool, keep=action.keep, ended="orphan", text=None)
         self._audit("lease ended", pool, f"{action.job_id}: {action.why}")

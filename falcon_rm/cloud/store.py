@@ -180,11 +180,13 @@ class MySqlStore:
         return self._unit(work, subject)
 
     def end_lease(self, action: EndLease) -> bool:
-        """End the lease of a job whose row is missing or terminal; both are for ever, so a plain read is enough."""
+        """End the lease of a job whose row is missing, terminal or names another pool: it will never come back to it."""
         subject = pool_subject(action.cluster_id, action.pool)
 
         def work(run: Run) -> None:
-            if run.rows(f"SELECT id FROM job WHERE id = %s AND {LIVE}", (action.job_id,)):
+            named = "cluster_id = %s AND node_pool_name = %s"
+            arguments = (action.job_id, action.cluster_id, action.pool)
+            if run.rows(f"SELECT id FROM job WHERE id = %s AND {LIVE} AND {named}", arguments):
                 raise LostRace
             end_lease(run, action.cluster_id, action.pool, action.job_id, keep=action.keep, ended="orphan")
             audit(run, self.process, "lease ended", subject, f"{action.job_id}: {action.why}")

@@ -106,8 +106,8 @@ def _why_unread(case: Case) -> tuple[str, str]:
 
 def facts(case: Case) -> str:
     """Return what was asked for and where: mode, type, topology, cluster."""
-    shape, cluster = case.task.shape, case.cluster
-    asked = f"{shape.tpu_type} {shape.topology}" if shape else "cpu"
+    pool, cluster = case.scene.pool_of(case.job), case.cluster
+    asked = f"{pool.tpu_type} {pool.topology}" if pool else case.job.topology
     return f"({case.job.supply_mode}, {asked}, {cluster.name if cluster else case.job.cluster_id})"
 
 

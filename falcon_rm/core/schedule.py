@@ -350,4 +350,8 @@ def _why_nobody(key: Key, tally: _Tally) -> str:
         return messages.say("cluster-unread", cluster=name, why=why)
     if view.cluster.status is not ClusterStatus.ACTIVE:
         return messages.say("cluster-status", cluster=view.cluster.name, status=view.cluster.status)
+    trouble = scene.trouble(key[0])
+    if trouble:
+        until = moment(trouble.at + scene.bounds.cluster_pause)
+        return messages.say("cluster-trouble", cluster=view.cluster.name, until=until, why=trouble.text)
     return messages.say("others-first")

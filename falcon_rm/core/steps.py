@@ -37,7 +37,19 @@ BARE: Mapping[str, Value] = {"node_pool_name": None, "job_uid": None, "dispatche
 
 def act(case: Case) -> Action | None:
     """Return the action of a step; None if there is nothing to do or to say."""
+    if isinstance(case.job.task, InvalidSpec) and case.step.verb in (Verb.CREATE, Verb.TAKE, Verb.SUBMIT):
+        return _spoilt(case.job.task, case)
     return VERBS[case.step.verb](case)
+
+
+def _spoilt(fault: InvalidSpec, case: Case) -> Action:
+    """End an attempt whose spec was spoilt by hand under way: what it owns goes as with any other end."""
+    return case.change(
+        f"{fault.field} is invalid",
+        message=case.messages.invalid(fault),
+        columns={"outcome": Outcome.JOB_SUBMIT_FAILED, "finished_at": NOW},
+        frees_slot=True,
+    )
 
 
 # --- waiting
@@ -89,6 +101,7 @@ def _claim(case: Case, decision: Decision) -> Action:
     columns: dict[str, Value] = {
         **BARE,
         "attempt": attempt,
+        "topology": task.topology,
         "retry_at": None,
         "finished_at": None,
         "provisioning_at": NOW,
@@ -325,9 +338,9 @@ def _finish(case: Case) -> Action:
         retry_at = last + backoff(len(earlier), case.scene) if ended == "nodes" and last is not None else None
         columns: dict[str, Value] = {**BARE, "supply_mode": None, "retry_at": retry_at}
         return case.change("tries again", to_status=status, to_reason=reason, columns=columns, frees_slot=True)
-    text = "" if status is Status.SUCCEEDED else None
+    text = "" if status is Status.SUCCEEDED else job.message
     if case.situation.timing is Timing.OVERDUE:
-        text = case.messages.join(None if status is Status.SUCCEEDED else job.message, narrate.stuck(case))
+        text = case.messages.join(text, narrate.stuck(case))
     return case.change("nothing is left of it", to_status=status, to_reason=reason, message=text, frees_slot=True)
 
 

@@ -205,7 +205,7 @@ def _sweep_listed(live: LivePool, ledger: Pool, view: ClusterView, scene: Scene,
             found.actions.append(DeletePool(cluster, live.name, "nobody holds it and nobody waits for it"))
         return
     if ledger.lease:
-        if view.works is not None and _is_orphan(ledger, view, scene):
+        if view.works is not None and _is_orphan(ledger, scene):
             found.orphan_pools += 1
             found.orphans.append(
                 EndLease(cluster.id, live.name, ledger.lease, keep=False, why="its job is gone or over")
@@ -222,14 +222,14 @@ def _sweep_listed(live: LivePool, ledger: Pool, view: ClusterView, scene: Scene,
         found.actions.append(retire)
 
 
-def _is_orphan(ledger: Pool, view: ClusterView, scene: Scene) -> bool:
-    """Return whether a lease's job is over, or names another pool, and no Job of its holder is left on the cluster."""
+def _is_orphan(ledger: Pool, scene: Scene) -> bool:
+    """Return whether a lease's job is over, or waits and names no such pool. Its Job, if one is left, goes as well."""
     holder = ledger.lease or ""
     job = scene.jobs.get(holder)
     if job is not None:
         named = (job.cluster_id, job.node_pool_name) == (ledger.cluster_id, ledger.name)
         return not named and scene.phases[holder] in (Phase.NEW, Phase.WAITING)
-    return bool(_is_over(holder, scene)) and not any(_job_id(work) == holder for work in view.works or ())
+    return bool(_is_over(holder, scene))
 
 
 def _sweep_missing(ledger: Pool, scene: Scene, found: _Found) -> None:
