@@ -6,7 +6,7 @@ What a pass can see of one job, as the enums that machine.py decides on.
 3. A deadline is an age by the database's clock against one bound of the phase.
 """
 
-from falcon_rm.core import pods
+from falcon_rm.core import names, pods
 from falcon_rm.core.errors import classify
 from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
@@ -60,7 +60,7 @@ def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
     if view is None or view.pools is None:
         return PoolSeen.UNKNOWN
     live = scene.live.get((view.cluster.id, job.node_pool_name))
-    if live and not scene.ours(view.cluster.id, live.name, live.labels):
+    if live and not _is_as_written(live, ledger, job, scene):
         live = None if ledger and ledger.lease != job.id else live
         if live:
             return PoolSeen.TAKEN
@@ -69,6 +69,13 @@ def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
     if live is None:
         return _see_missing(ledger, phase, scene)
     return _see_listed(live, ledger, job, phase, scene)
+
+
+def _is_as_written(live: LivePool, ledger: Pool | None, job: Job, scene: Scene) -> bool:
+    """Return whether a listed pool is ours and, under a name of this job, was made for the attempt the ledger says."""
+    own = ledger is not None and ledger.job_id == job.id
+    of_attempt = not own or names.is_of(live.labels, job.id, ledger.attempt if ledger else 0)
+    return of_attempt and scene.ours(job.cluster_id or "", live.name, live.labels)
 
 
 def may_still_show(ledger: Pool, scene: Scene) -> bool:
