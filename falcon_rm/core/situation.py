@@ -52,23 +52,30 @@ def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
         return PoolSeen.NONE
     ledger = scene.pool_of(job)
     if ledger and ledger.lease != job.id:
-        if phase not in LEAVING:
-            return PoolSeen.LOST
-        if ledger.state is not PoolState.DELETING:
-            return PoolSeen.NONE
+        return _see_given_up(ledger, phase, scene)
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.pools is None:
         return PoolSeen.UNKNOWN
     live = scene.live.get((view.cluster.id, job.node_pool_name))
-    if live and not _is_as_written(live, ledger, job, scene):
-        live = None if ledger and ledger.lease != job.id else live
-        if live:
-            return PoolSeen.TAKEN
-    if ledger and ledger.lease != job.id:
-        return PoolSeen.LEAVING if live or may_still_show(ledger, scene) else PoolSeen.NONE
     if live is None:
         return _see_missing(ledger, phase, scene)
+    if not _is_as_written(live, ledger, job, scene):
+        return PoolSeen.TAKEN
     return _see_listed(live, ledger, job, phase, scene)
+
+
+def _see_given_up(ledger: Pool, phase: Phase, scene: Scene) -> PoolSeen:
+    """Return what became of a pool whose lease the job does not hold any more."""
+    if phase not in LEAVING:
+        return PoolSeen.LOST
+    if ledger.state is not PoolState.DELETING:
+        return PoolSeen.NONE
+    view = scene.views.get(ledger.cluster_id)
+    if view is None or view.pools is None:
+        return PoolSeen.UNKNOWN
+    live = scene.live.get((ledger.cluster_id, ledger.name))
+    left = live is not None and scene.ours(ledger.cluster_id, live.name, live.labels)
+    return PoolSeen.LEAVING if left or may_still_show(ledger, scene) else PoolSeen.NONE
 
 
 def _is_as_written(live: LivePool, ledger: Pool | None, job: Job, scene: Scene) -> bool:

@@ -2,6 +2,7 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,8 @@ ACTS_ON_CLOUD = {Verb.CREATE, Verb.SUBMIT, Verb.STOP, Verb.CLEAN}
 
 def situations() -> list[Situation]:
     """Return every situation."""
-    return [Situation(*case) for case in product(*DOMAIN)]
+    domain: tuple[tuple[Any, ...], ...] = DOMAIN
+    return [Situation(*case) for case in product(*domain)]
 
 
 def where(**wanted: object) -> list[Situation]:
