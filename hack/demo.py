@@ -2,89 +2,70 @@
 The demonstration: submit hack/demo.d to a real `falcon-rm run` against the simulated cloud, and watch.
 
 1. Everything goes through the commands a person would use, and through the cloud's own protocols.
-2. What happens is shown from `job_events`, as it happens.
+2. What happens is shown from `job_events`, and the end of pools from `audit_events`, as it happens.
 3. It ends when all is quiet: every job terminal, no pool, Job or Service of ours in the simulated cloud.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
-from typing import Any
 
-import yaml
+from demonstration import ABORTS, CLUSTERS, SETTINGS, Cloud, is_over, served, states, submissions, wrongs
 
 from falcon_rm.cloud.database import Database, parse_url
+from falcon_rm.report import table
 
-HERE = Path(__file__).resolve().parent
-SUBMISSIONS = HERE / "demo.d"
+ROOT = Path(__file__).resolve().parent.parent
 LIMIT_SECONDS = 110
 LOOK_SECONDS = 0.3
-TERMINAL = {"Succeeded", "Failed", "Aborted"}
-SETTINGS = {"FALCON_INTERVAL": "1", "FALCON_POD_START_IMAGE": "8s", "FALCON_LOG_FORMAT": "json"}
-CLUSTERS = (
-    ("tpuv7x-64-node", "us-central1", "v7x", ("--default-reservation", "demo-reservation")),
-    ("tpuv7x-spill", "us-east5-b", "v7x", ("--endpoint", "dns")),
-    ("tpuv6e-16-node", "us-east1-d", "v6e", ()),
-)
-ABORTS = {"job-ab0rt00001": ("Pending", "Provisioning"), "job-ab0rt00002": ("Running", None)}
-"""When a person aborts a job: as soon as it stands there."""
+LONGEST = 110
+"""Characters shown of a message while it runs; the table at the end has all of it."""
+
+EVENTS = """
+    SELECT id, job_id, CONCAT_WS('/', to_status, to_reason), COALESCE(NULLIF(message, ''), CONCAT('(', why, ')'))
+    FROM job_events WHERE id > %s ORDER BY id
+"""
+POOLS_GONE = """
+    SELECT id, SUBSTRING_INDEX(subject, '/', -1), 'node pool gone', text
+    FROM audit_events WHERE id > %s AND kind IN ('pool deleted', 'pool lost') ORDER BY id
+"""
+ENDED = """
+    SELECT id, name, CONCAT_WS('/', status, reason), supply_mode, attempt,
+           CONCAT(TIMESTAMPDIFF(SECOND, created_at, COALESCE(aborted_at, finished_at)), 's'), message
+    FROM job ORDER BY created_at, id
+"""
 
 
 def main() -> int:
     """Run the demonstration; return its exit code."""
-    with tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory:
-        log_path = Path(directory) / "falcon-rm.log"
-        cloud = subprocess.Popen(
-            [sys.executable, HERE / "cloudsim" / "serve", SUBMISSIONS / "scenario.yaml"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert cloud.stdout is not None
-        said = json.loads(cloud.stdout.readline())
-        os.environ.update(said["environment"], **SETTINGS)
-        try:
-            return demonstrate(said["admin"], log_path)
-        finally:
-            cloud.terminate()
-            cloud.wait(timeout=10)
+    tell(
+        "A simulated Google Cloud starts: GKE, Compute and three Kubernetes clusters, four times as fast as real ones."
+    )
+    with served() as cloud, tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory:
+        os.environ.update(cloud.environment, **SETTINGS)
+        return demonstrate(cloud, Path(directory) / "falcon-rm.log")
 
 
-def demonstrate(admin: str, log_path: Path) -> int:
+def demonstrate(cloud: Cloud, log_path: Path) -> int:
     """Prepare, submit, run until all is quiet, and judge."""
-    falcon("db", "migrate")
-    database = Database(parse_url(os.environ["FALCON_DATABASE_URL"]))
-    database.rows((HERE.parent / "sql" / "job.sql").read_text(encoding="utf-8"))
-    falcon("db", "check")
-    for name, location, tpu_type, more in CLUSTERS:
-        where = (
-            "--project",
-            "falcon-demo",
-            "--location",
-            location,
-            "--tpu-type",
-            tpu_type,
-            "--gcs-bucket",
-            "demo-logs",
-        )
-        falcon("cluster", "add", name, *where, *more)
-    files = sorted(SUBMISSIONS.glob("[0-9]*.yaml"))
-    falcon("submit", *(part for path in files for part in ("-f", str(path))))
+    database = prepare()
+    tell(
+        "falcon-rm run starts; from here on each line is a change of a job's status or reason, or a pool that is gone."
+    )
     with log_path.open("w", encoding="utf-8") as log:
         controller = subprocess.Popen(["falcon-rm", "run"], stderr=log)
         try:
-            quiet = watch(database, admin, controller)
+            quiet = watch(database, cloud, controller)
         finally:
             controller.terminate()
             stopped = controller.wait(timeout=15)
-    print()
+    tell("What is there now, and how each job ended:")
     falcon("status")
-    faults = judge(database, admin)
+    print("\n" + table(("JOB", "NAME", "END", "SUPPLY", "ATTEMPTS", "AFTER", "MESSAGE"), database.rows(ENDED)))
+    faults = wrongs(states(database)) + cloud.leftovers()
     if not quiet:
         faults.append(f"not quiet after {LIMIT_SECONDS} s")
     if stopped:
@@ -97,63 +78,56 @@ def demonstrate(admin: str, log_path: Path) -> int:
     return 0
 
 
+def prepare() -> Database:
+    """Make the tables, register the clusters, submit the jobs."""
+    tell("Falcon's tables; the table `job` is upstream's, made here from its reference form.")
+    falcon("db", "migrate")
+    database = Database(parse_url(os.environ["FALCON_DATABASE_URL"]))
+    database.rows((ROOT / "sql" / "job.sql").read_text(encoding="utf-8"))
+    falcon("db", "check")
+    tell("Three clusters: two offer v7x, one of them with a reservation of four hosts; one offers v6e.")
+    for words in CLUSTERS:
+        falcon("cluster", "add", *words)
+    tell("Twenty jobs of three users.")
+    falcon("submit", *(word for path in submissions() for word in ("-f", os.path.relpath(path))))
+    return database
+
+
+def tell(text: str) -> None:
+    """Say what comes next."""
+    print(f"\n# {text}", flush=True)
+
+
 def falcon(*arguments: str) -> None:
     """Run a command and show it."""
     print(f"$ falcon-rm {' '.join(arguments)}", flush=True)
     subprocess.run(["falcon-rm", *arguments], check=True)
 
 
-def watch(database: Database, admin: str, controller: "subprocess.Popen[bytes]") -> bool:
+def watch(database: Database, cloud: Cloud, controller: "subprocess.Popen[bytes]") -> bool:
     """Show each event as it comes, abort what is to be aborted; return whether all became quiet in time."""
-    began, last, aborted = time.monotonic(), 0, set[str]()
+    began, aborted = time.monotonic(), set[str]()
+    shown = dict.fromkeys((EVENTS, POOLS_GONE), 0)
     while time.monotonic() - began < LIMIT_SECONDS and controller.poll() is None:
-        rows = database.rows(
-            "SELECT id, job_id, to_status, to_reason, message FROM job_events WHERE id > %s ORDER BY id", (last,)
-        )
-        for number, job_id, status, reason, message in rows:
-            last = int(str(number))
-            state = f"{status}/{reason}" if reason else f"{status}"
-            print(
-                f"{time.monotonic() - began:6.1f}s  {job_id:<36.36}  {state:<24}  {str(message or '')[:90]}", flush=True
-            )
+        now = time.monotonic() - began
+        for query, last in shown.items():
+            for number, subject, what, text in database.rows(query, (last,)):
+                shown[query] = int(str(number))
+                print(f"{now:6.1f}s  {subject!s:<40}  {what!s:<24}  {shortened(str(text))}", flush=True)
         jobs = states(database)
-        for job_id, when in ABORTS.items():
-            if jobs[job_id] == when and job_id not in aborted:
+        for job_id, state in ABORTS.items():
+            if jobs[job_id] == state and job_id not in aborted:
                 aborted.add(job_id)
                 falcon("abort", job_id)
-        if {status for status, _ in jobs.values()} <= TERMINAL and not leftovers(admin):
+        if is_over(jobs) and not cloud.leftovers():
             return True
         time.sleep(LOOK_SECONDS)
     return False
 
 
-def states(database: Database) -> dict[str, tuple[str, str | None]]:
-    """Return job id -> (status, reason)."""
-    return {
-        str(i): (str(s), None if r is None else str(r))
-        for i, s, r in database.rows("SELECT id, status, reason FROM job")
-    }
-
-
-def leftovers(admin: str) -> list[str]:
-    """Return the pools, Jobs and Services of ours in the simulated cloud."""
-    with urllib.request.urlopen(f"{admin}/state", timeout=10) as answer:
-        clusters: dict[str, Any] = json.load(answer)["clusters"]
-    found = []
-    for path, held in clusters.items():
-        found += [f"pool {path}/{pool['name']}" for pool in held["pools"] if pool["name"].startswith("falcon-")]
-        for kind in ("jobs", "services"):
-            found += [f"{kind} {path}/{item['metadata']['name']}" for item in held[kind]]
-    return found
-
-
-def judge(database: Database, admin: str) -> list[str]:
-    """Return what is not as it should be."""
-    expected: dict[str, str] = yaml.safe_load((SUBMISSIONS / "expected.yaml").read_text(encoding="utf-8"))
-    actual = {job: f"{status}/{reason}" if reason else status for job, (status, reason) in states(database).items()}
-    wrong = [f"{job} is {actual.get(job)}, not {want}" for job, want in expected.items() if actual.get(job) != want]
-    wrong += [f"{job} was not expected" for job in actual.keys() - expected.keys()]
-    return wrong + leftovers(admin)
+def shortened(text: str) -> str:
+    """Return a message as far as it fits beside the rest."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 if __name__ == "__main__":

@@ -2,19 +2,20 @@
 What may be done to a running world from outside, and what may be seen: plain HTTP on loopback, for the demonstration
 and for tests whose cloud is another process.
 
-1. GET /state shows what there is, without a trace in the log of calls and untouched by faults.
+1. GET /state shows what there is, which calls came and which of them changed something, name -> target -> how often;
+   without a trace in the log of calls and untouched by faults.
 2. POST /act {"do": NAME, "args": {...}} does one thing of ACTS, with JSON arguments; nothing else can be done.
 3. A request that cannot be done is answered 400 with what is wrong with it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cloudsim.doors_faults import Wire, WireFault
 from cloudsim.doors_http import Answer, HttpDoor, Request, json_answer
 from cloudsim.errors import KubeError, SimError
-from cloudsim.faults import Fault, Under
+from cloudsim.faults import Call, Fault, Under
 from cloudsim.gke_pools import Doom
 from cloudsim.server import CloudSim
 from cloudsim.values import Json
@@ -79,16 +80,22 @@ def act(sim: CloudSim, name: str, arguments: Mapping[str, Any]) -> None:
 
 
 def state(world: World) -> Json:
-    """Return what there is in a world, and how often it was called."""
+    """Return what there is in a world, and what was asked of it."""
     with world.lock:
-        calls: dict[str, Counter[str]] = {}
-        for call in world.calls:
-            calls.setdefault(call.name, Counter())[call.target] += 1
         return {
             "now": world.now,
             "clusters": {path: cluster_state(world, path) for path in world.clusters},
-            "calls": calls,
+            "calls": counted(world.calls),
+            "effects": counted(world.effects),
         }
+
+
+def counted(calls: Iterable[Call]) -> dict[str, Counter[str]]:
+    """Return name -> target -> how often."""
+    counts: dict[str, Counter[str]] = {}
+    for call in calls:
+        counts.setdefault(call.name, Counter())[call.target] += 1
+    return counts
 
 
 def cluster_state(world: World, path: str) -> Json:

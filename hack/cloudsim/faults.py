@@ -1,7 +1,7 @@
 """
 The seam every call passes: it writes the call down, and lets a fault that was set for it strike.
 
-1. A call is logged before anything else happens to it, failed or not.
+1. A call is logged before anything else happens to it, failed or not; what it changes is logged as an effect.
 2. The oldest fault that fits strikes, alone; `times` counts how often it may.
 3. "before": the error, no effect. "after": the effect, then the error. "hang": no answer; the effect happens never, at
    once (`effect=True`) or `later` seconds on. "stale": an earlier answer to the same call. "partial": a list cut short.
@@ -139,10 +139,18 @@ def pass_seam(world: "World", call: Call, act: Callable[..., Any]) -> Any:
         fault = world.faults.strike(call)
         if fault is not None:
             return suffer(world, fault, call, act)
-        answer = act(*call.arguments)
+        answer = carry_out(world, call, act)
         if not call.mutating:
             world.faults.remember(call, answer)
         return answer
+
+
+def carry_out(world: "World", call: Call, act: Callable[..., Any]) -> Any:
+    """Carry out a call; what changes the world and is not refused is an effect."""
+    answer = act(*call.arguments)
+    if call.mutating:
+        world.effects.append(call)
+    return answer
 
 
 def suffer(world: "World", fault: Fault, call: Call, act: Callable[..., Any]) -> Any:
@@ -150,13 +158,13 @@ def suffer(world: "World", fault: Fault, call: Call, act: Callable[..., Any]) ->
     if fault.when == "before":
         raise error_of(fault)
     if fault.when == "after":
-        act(*call.arguments)
+        carry_out(world, call, act)
         raise error_of(fault)
     if fault.when == "hang":
         if fault.effect:
-            act(*call.arguments)
+            carry_out(world, call, act)
         elif fault.later is not None:
-            world.after(fault.later, attempt, act, call.arguments)
+            world.after(fault.later, attempt, world, call, act)
         raise Hang(f"{call.name} {call.target}: no answer")
     if fault.when == "stale":
         old = world.faults.earlier(call, fault.back)
@@ -164,10 +172,10 @@ def suffer(world: "World", fault: Fault, call: Call, act: Callable[..., Any]) ->
     return cut(act(*call.arguments), fault.drop)
 
 
-def attempt(act: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def attempt(world: "World", call: Call, act: Callable[..., Any]) -> None:
     """Carry out a call nobody waits for any more: a refusal is heard by no one."""
     try:
-        act(*arguments)
+        carry_out(world, call, act)
     except (SimError, KubeError):
         return
 

@@ -67,6 +67,7 @@ class World:
         self.tempo = tempo or Tempo()
         self.agenda = Agenda()
         self.calls: list[Call] = []
+        self.effects: list[Call] = []  # those that changed something
         self.faults = Faults()
         self.clusters: dict[str, SimCluster] = {}
         self.default_workload = Workload()

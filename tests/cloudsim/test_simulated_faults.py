@@ -90,6 +90,32 @@ def test_every_call_is_written_down() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fault", "effects"),
+    [
+        (Fault("gke.create_node_pool", error=UNAVAILABLE), 0),
+        (Fault("gke.create_node_pool", "after", error=UNAVAILABLE), 1),
+        (Fault("gke.create_node_pool", "hang"), 0),
+        (Fault("gke.create_node_pool", "hang", effect=True), 1),
+        (Fault("gke.create_node_pool", "hang", later=5), 1),
+    ],
+)
+def test_what_changed_something_is_an_effect(fault: Fault, effects: int) -> None:
+    """Whatever the caller was told, a pool that was made counts once; a refusal and a read count never."""
+    world = a_world()
+    world.faults.add(fault)
+    with pytest.raises((SimError, Hang)):
+        world.gke.create_node_pool(PATH, {"name": "p", "initialNodeCount": 1})
+    world.advance(10)
+    pools_of(world)
+    with pytest.raises(SimError):
+        world.gke.delete_node_pool(PATH, "not-there")
+
+    assert [("gke.create_node_pool", f"{PATH}/nodePools/p")] * effects == [
+        (call.name, call.target) for call in world.effects
+    ]
+
+
 def picture(world: World) -> str:
     """Return all that there is, as text."""
     kube = world.kube(PATH)
