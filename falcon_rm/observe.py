@@ -255,7 +255,7 @@ class _Reader:
         return slow
 
     def _looks_at_nodes(self, view: ClusterView) -> set[str]:
-        """Return the pools whose nodes decide a step: of acquiring jobs, and of running ones that are short of pods."""
+        """Return the pools whose nodes decide: of acquiring jobs, of running ones short of pods, and the free ones."""
         up = {pool.name for pool in view.pools or () if pool.status is not PoolStatus.STOPPING}
         wanted = {job.node_pool_name for job, phase in self.jobs if phase in ACQUIRING}
         wanted |= {
@@ -263,4 +263,5 @@ class _Reader:
             for job, phase in self.jobs
             if phase is Phase.RUNNING and work_name(job) in view.looked_at
         }
+        wanted |= {pool.name for pool in self.ledger.values() if pool.lease is None and pool.state is PoolState.ACTIVE}
         return {name for name in wanted if name in up and name is not None}

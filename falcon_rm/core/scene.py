@@ -142,7 +142,8 @@ class Scene:
         if live.status is PoolStatus.PROVISIONING:
             return 0 if self.age(pool.requested_at) > self.bounds.pool_timeout else 1
         if live.status in (PoolStatus.RUNNING, PoolStatus.RECONCILING):
-            return 3 if pool.ready_at is not None else 2
+            nodes = self.views[pool.cluster_id].ready_nodes.get(pool.name, pool.hosts)
+            return 3 if pool.ready_at is not None and nodes >= pool.hosts else 2
         return 0
 
 
