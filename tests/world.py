@@ -3,21 +3,25 @@ Falcon in memory: the real observe, plan and apply over a store in memory and th
 
 1. Time moves only when a test says so, or when a pass made no progress: then by the interval.
 2. Tests look at the world: rows, ledger, events, and what the cloud holds.
+3. What stands on the store or the doors alone is a method of its own, so that a scenario runs over any of them.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import Any
 
 import structlog
 from cloudsim.direct import DirectClouds
+from cloudsim.faults import Fault
 from cloudsim.tempo import Tempo
 from cloudsim.world import World
 from memory_store import MemoryStore
 
-from falcon_rm.core.model import Bounds, Cluster, Job, Pool
+from falcon_rm.core.model import Bounds, Cluster, Job, Pool, Slot
 from falcon_rm.core.words import PoolState
 from falcon_rm.loop import Pass, one_pass
+from falcon_rm.ports import Clouds
 
 INTERVAL = 10.0
 ZONE = "us-central1-a"
@@ -49,13 +53,41 @@ def spec(topology: str = "2x2", tpu_type: str = "v6e", mode: str = "on-demand", 
 class Falcon:
     """One controller, its database and its clouds."""
 
+    store: Any
+
     def __init__(self, *clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> None:
-        self.store = MemoryStore()
+        self.store = self.new_store()
         self.sim = World(seed=1, start=self.store.now, tempo=tempo)
         self.bounds = bounds or Bounds(language="en")
+        self.clusters: dict[str, Cluster] = {}
+        self._cut: dict[str, Fault] = {}
         for row in clusters or (cluster("c1"),):
-            self.store.add_cluster(row)
-            self.sim.add_cluster(row.path)
+            self.register(row)
+            if row.path not in self.sim.clusters:
+                self.sim.add_cluster(row.path)
+
+    def new_store(self) -> Any:
+        """Return an empty database with what tests do to it beside a pass."""
+        return MemoryStore()
+
+    def open_store(self) -> AbstractContextManager[Any]:
+        """Open the database for one pass."""
+        return nullcontext(self.store)
+
+    def clouds(self) -> Clouds:
+        """Return the clouds of one pass."""
+        return DirectClouds(self.sim)
+
+    def register(self, row: Cluster) -> None:
+        """Write a row of `clusters`, as an operator does."""
+        self.clusters[row.id] = row
+        self.store.add_cluster(row)
+
+    def fork(self) -> "Falcon":
+        """Return an independent copy of the whole world."""
+        copied = copy(self)
+        copied.store, copied.sim = self.store.copy(), self.sim.fork()
+        return copied
 
     def submit(self, job_id: str, task: Mapping[str, object] | str | None = None, **columns: Any) -> None:
         """Insert a row of `job`."""
@@ -64,8 +96,8 @@ class Falcon:
     def step(self, **bounds: Any) -> Pass:
         """Make one pass."""
         return one_pass(
-            store=lambda: nullcontext(self.store),
-            clouds=lambda: DirectClouds(self.sim),
+            store=self.open_store,
+            clouds=self.clouds,
             bounds=self.bounds,
             pass_seconds=60,
             **bounds,
@@ -98,16 +130,41 @@ class Falcon:
             self.step()
             self.advance(INTERVAL)
 
+    def cut_off(self, cluster_id: str) -> None:
+        """Let nobody reach a cluster's Kubernetes."""
+        self._cut[cluster_id] = self.sim.faults.cluster_down(self.clusters[cluster_id].path)
+
+    def reconnect(self, cluster_id: str) -> None:
+        """Let it be reached again."""
+        self.sim.faults.remove(self._cut.pop(cluster_id))
+
     # --- what there is
+
+    def rows(self) -> list[Job]:
+        """Return every row of `job`."""
+        return list(self.store.jobs.values())
+
+    def pool_rows(self) -> list[Pool]:
+        """Return the whole ledger."""
+        return list(self.store.pools.values())
+
+    def holder(self, topology: str, cluster_id: str = "c1") -> str | None:
+        """Return who holds a slot."""
+        slot: Slot = self.store.slots[cluster_id, topology]
+        return slot.holder
 
     def job(self, job_id: str) -> Job:
         """Return a row of `job`."""
-        return self.store.row(job_id)
+        row: Job = self.store.row(job_id)
+        return row
+
+    def message(self, job_id: str) -> str:
+        """Return what people are told of a job."""
+        return self.job(job_id).message or ""
 
     def state(self, job_id: str) -> str:
         """Return Status or Status/Reason."""
-        row = self.store.row(job_id)
-        return f"{row.status}/{row.reason}" if row.reason else row.status
+        return state_of(self.job(job_id))
 
     def story(self, job_id: str) -> list[str]:
         """Return the states a job went through."""
@@ -116,26 +173,35 @@ class Falcon:
 
     def is_over(self) -> bool:
         """Return whether every job is terminal."""
-        return all(job.status in ("Succeeded", "Failed", "Aborted") for job in self.store.jobs.values())
+        return all(job.status in ("Succeeded", "Failed", "Aborted") for job in self.rows())
 
     def ledger(self, name: str, cluster_id: str = "c1") -> Pool:
         """Return a ledger row."""
-        return self.store.pools[cluster_id, name]
+        (pool,) = self.store.pools_named(cluster_id, [name])
+        return pool  # type: ignore[no-any-return]
 
     def pools(self, cluster_id: str = "c1") -> list[str]:
         """Return the names of falcon-* pools that GKE holds."""
-        path = self.store.clusters[cluster_id].path
-        return [pool["name"] for pool in self.sim.gke.list_node_pools(path) if pool["name"].startswith("falcon-")]
+        listed = self.sim.gke.pools.of(self.clusters[cluster_id].path)
+        return [pool.name for pool in listed if pool.name.startswith("falcon-")]
 
     def works(self, cluster_id: str = "c1") -> list[str]:
         """Return the names of Kubernetes Jobs."""
-        objects = self.sim.kube(self.store.clusters[cluster_id].path).store.objects["jobs"]
+        return self.names("jobs", cluster_id)
+
+    def names(self, kind: str, cluster_id: str = "c1") -> list[str]:
+        """Return the names of objects in Kubernetes."""
+        objects = self.sim.kube(self.clusters[cluster_id].path).store.objects[kind]
         return sorted(item["metadata"]["name"] for item in objects.values())
 
     def leftovers(self) -> list[str]:
         """Return what the clouds still hold, and ledger rows that are not closed."""
-        held = [name for row in self.store.clusters.values() for name in (*self.pools(row.id), *self.works(row.id))]
-        open_rows = [pool.name for pool in self.store.pools.values() if pool.state is not PoolState.DELETED]
+        held = [
+            name
+            for each in self.clusters
+            for name in (*self.pools(each), *self.works(each), *self.names("services", each))
+        ]
+        open_rows = [pool.name for pool in self.pool_rows() if pool.state is not PoolState.DELETED]
         return held + open_rows
 
     def creates(self) -> list[str]:
@@ -144,5 +210,10 @@ class Falcon:
 
     def describe(self) -> str:
         """Return every job's state and message, for a failing test."""
-        rows = [f"{job.id}: {self.state(job.id)} {job.outcome} {job.message}" for job in self.store.jobs.values()]
+        rows = [f"{job.id}: {state_of(job)} {job.outcome} {job.message}" for job in self.rows()]
         return "\n".join([*rows, f"left: {self.leftovers()}"])
+
+
+def state_of(job: Job) -> str:
+    """Return Status or Status/Reason."""
+    return f"{job.status}/{job.reason}" if job.reason else job.status
