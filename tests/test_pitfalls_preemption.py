@@ -1,4 +1,4 @@
-"""Preemption and maintenance: what the platform takes away is told from what the workload does (P58, P59, P61 to P66)."""
+"""Preemption and maintenance: what the platform takes away is told from what the workload does (P58 to P66)."""
 
 from typing import Any
 
