@@ -50,7 +50,7 @@ def plan(snapshot: Snapshot) -> Plan:
     seen = scene(_sorted(snapshot))
     messages = Messages(snapshot.bounds.language)
     decisions = schedule(seen, messages)
-    demand = Demand(seen)
+    demand = Demand(seen, _joins(decisions))
     actions: list[Action] = []
     unknown: list[Unknown] = [*_unread_clusters(seen)]
     for job in seen.snapshot.jobs:
@@ -105,6 +105,15 @@ def _job(
     action = act(case)
     if action:
         yield action
+
+
+def _joins(decisions: Mapping[str, Decision]) -> dict[str, str]:
+    """Return the jobs that join the queue of a cluster in this pass."""
+    return {
+        job_id: decision.cluster_id
+        for job_id, decision in decisions.items()
+        if decision.kind is Kind.PLACE and decision.cluster_id
+    }
 
 
 def _unread_clusters(seen: Scene) -> Iterator[Unknown]:

@@ -10,7 +10,7 @@ if `later`, read after all of them, says so too. Never judged: a cluster whose l
 4. The brake: more orphans than max(3, 30 %) of our live pools, or of our live Jobs, and none is swept.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from attrs import Factory, define, frozen
 
@@ -48,14 +48,17 @@ class Demand:
     """Which free pools waiting jobs can use, and which waiting jobs no free pool is left for."""
 
     scene: Scene
+    joins: Mapping[str, str] = Factory(dict)  # job -> cluster: who joins a queue, or moves to another, in this pass
     kept: set[Key] = Factory(set)
     unserved: dict[Key, list[TaskSpec]] = Factory(dict)  # by (cluster, topology)
 
     def __attrs_post_init__(self) -> None:
-        for cluster_id, waiting in self.scene.waiting.items():
-            for job in waiting:
-                if isinstance(job.task, TaskSpec) and job.task.shape:
-                    self.unserved.setdefault((cluster_id, job.task.topology), []).append(job.task)
+        for job in self.scene.snapshot.jobs:
+            waits = self.scene.phases[job.id] is Phase.WAITING
+            cluster_id = self.joins.get(job.id) or (job.cluster_id if waits else None)
+            if cluster_id and isinstance(job.task, TaskSpec) and job.task.shape:
+                self.unserved.setdefault((cluster_id, job.task.topology), []).append(job.task)
+        for cluster_id in sorted({cluster_id for cluster_id, _ in self.unserved}):
             for pool in self.scene.free_pools(cluster_id):
                 if self.wants(pool):
                     self.kept.add((cluster_id, pool.name))
