@@ -17,6 +17,7 @@ from falcon_rm.core.scene import Scene
 from falcon_rm.core.schedule import Decision
 from falcon_rm.core.situation import pool_fault
 from falcon_rm.core.sweep import Demand
+from falcon_rm.core.words import Status
 
 
 @frozen
@@ -40,13 +41,14 @@ class Case:
     def change(self, why: str, **fields: Any) -> Change:
         """Return a Change of this job that keeps its status and reason unless told otherwise."""
         job = self.job
+        kept = job.reason if job.status in (Status.PENDING, Status.FAILED) else None  # upstream's Aborting leaves one
         base = Change(
             job_id=job.id,
             version=job.version,
             from_status=job.status,
             from_reason=job.reason,
             to_status=job.status,
-            to_reason=job.reason,
+            to_reason=kept,
             why=why,
             cluster_id=job.cluster_id,
             topology=job.topology,
