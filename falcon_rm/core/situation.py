@@ -203,7 +203,7 @@ def _see_ended(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen
     if seen is None and (phase in LEAVING or "Failed" in ended):
         return WorkSeen.UNKNOWN
     if phase in LEAVING and any(pod.phase in ("Pending", "Running") for pod in seen or ()):
-        return WorkSeen.STOPPING
+        return WorkSeen.RUNNING  # pods outlive the Job's end: they are stopped with it
     if "Failed" not in ended:
         return WorkSeen.SUCCEEDED
     return WorkSeen.FAILED_INFRA if pods.is_infrastructure(live, seen or ()) else WorkSeen.FAILED_APP
