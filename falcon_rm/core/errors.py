@@ -102,7 +102,7 @@ GOOGLE = (
     Row(MADE, ANY, r"tpu[ _]?topology", PERMANENT),
     Row(MADE, ANY, r"use workload policy instead", PERMANENT),
     Row(MADE, ANY, r"invalid target size", PERMANENT),
-    Row(MADE, ANY, r"flex start node pools (require|don't support)", PERMANENT),
+    Row(MADE, ANY, r"flex[ -]start (node pools (require|don't support)|is not supported)", PERMANENT),
     Row(MADE, ANY, r"is not a valid size of TPU pod slice", PERMANENT),
     Row(MADE, ANY, r"queued_provisioning requires", PERMANENT),
     Row(MADE, ANY, r"unsupported TPU configuration", PERMANENT),

@@ -209,6 +209,7 @@ GOOGLE_TEXTS: tuple[tuple[Call, str, str, ErrorKind], ...] = (
     ("create", BAD, "Flex start node pools require autoscaling enabled.", PERMANENT),
     ("create", BAD, "Flex start node pools require initial node count to be set to 0.", PERMANENT),
     ("create", BAD, "Flex start node pools don't support TPUs with queued provisioning.", PERMANENT),
+    ("create", BAD, "Flex start is not supported for machine type ct4p-hightpu-4t.", PERMANENT),
     ("create", BAD, 'Maximum node count 0 is not a valid size of TPU pod slice with topology "2x2x4"', PERMANENT),
     ("create", BAD, "Queued_provisioning requires reservation affinity to be set to none", PERMANENT),
     ("operation", "", "CONDITION_NOT_MET: Unsupported TPU configuration", PERMANENT),
