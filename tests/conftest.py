@@ -1,4 +1,4 @@
-"""What several test files share: a database server for the session, a fresh database for a test."""
+"""What several test files share: a database server, a fresh database for a test, the profiles of Hypothesis."""
 
 import logging
 import os
@@ -8,11 +8,26 @@ from uuid import uuid4
 import private_mysql
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import migrate, sql_files
 
 pytest_plugins = ["cloudsim_fixtures"]
+
+# dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=500,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 @pytest.fixture(scope="session")
