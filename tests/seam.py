@@ -99,8 +99,8 @@ class SeamClouds:
     def __init__(self, clouds: DirectClouds, seam: Seam) -> None:
         self._clouds = clouds
         self._seam = seam
-        self.gke = Through(clouds.gke, seam)
-        self.compute = Through(clouds.compute, seam)
+        self.gke: Any = Through(clouds.gke, seam)
+        self.compute: Any = Through(clouds.compute, seam)
 
     def kubernetes(self, cluster: Cluster, info: ClusterInfo) -> Any:
         """Return one cluster's Kubernetes behind the seam."""
