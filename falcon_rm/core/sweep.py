@@ -58,6 +58,8 @@ class Demand:
             cluster_id = self.joins.get(job.id) or (job.cluster_id if waits else None)
             if cluster_id and isinstance(job.task, TaskSpec) and job.task.shape:
                 self.unserved.setdefault((cluster_id, job.task.topology), []).append(job.task)
+        for tasks in self.unserved.values():
+            tasks.sort(key=lambda task: task.mode is None)  # who named a mode has fewer pools to choose from
         for cluster_id in sorted({cluster_id for cluster_id, _ in self.unserved}):
             for pool in self.scene.free_pools(cluster_id):
                 if self.wants(pool):
