@@ -10,6 +10,7 @@ remainingItemCount}, items}.
 2. A page of a list shows the world as it was at the first page; its continue token ends after a while (410).
 """
 
+import re
 from typing import TYPE_CHECKING, cast
 
 from cloudsim.errors import KubeError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Items = list[Json]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 PAGES_KEPT = 256
+TOKEN = re.compile(r"\d+-[0-9a-f]{16}")
 
 
 class Kube:
@@ -116,9 +118,7 @@ class Kube:
     def _find(self, kind: str, namespace: str | None, name: str) -> Json:
         obj = self.store.find(kind, namespace, name)
         if obj is None:
-            raise KubeError(
-                404, "NotFound", f'{full(kind)} "{name}" not found', details={"name": name, "kind": full(kind)}
-            )
+            raise KubeError(404, "NotFound", f'{full(kind)} "{name}" not found', details=about(kind, name))
         return obj
 
     def _create(self, kind: str, namespace: str | None, body: Json) -> Json:
@@ -138,7 +138,7 @@ class Kube:
         if old is not None:
             leaving = "object is being deleted: " if "deletionTimestamp" in old["metadata"] else ""
             text = f'{leaving}{full(kind)} "{name}" already exists'
-            raise KubeError(409, "AlreadyExists", text, details={"name": name, "kind": full(kind)})
+            raise KubeError(409, "AlreadyExists", text, details=about(kind, name))
         set_defaults(kind, obj, self.world.random)
         if kind == "pods":
             if (refusal := self.pod_refusal_of(obj["spec"], str(namespace), name)) is not None:
@@ -179,12 +179,16 @@ class Kube:
             self.pages[token] = (self.world.now + self.world.tempo.continue_seconds, version, items[limit:])
             while len(self.pages) > PAGES_KEPT:
                 del self.pages[next(iter(self.pages))]
-            metadata |= {"continue": token, "remainingItemCount": len(items) - limit}
+            metadata["continue"] = token
+            if not (labels or fields):
+                metadata["remainingItemCount"] = len(items) - limit
             items = items[:limit]
         word = f"{SINGULAR[kind]}List"
         return {"kind": word, "apiVersion": API_VERSIONS.get(kind, "v1"), "metadata": metadata, "items": items}
 
     def _page(self, token: str) -> tuple[str, Items]:
+        if not TOKEN.fullmatch(token):
+            raise KubeError(400, "BadRequest", "continue key is not valid: illegal base64 data")
         until, version, items = self.pages.get(token, (0.0, "", []))
         if until < self.world.now:
             text = "The provided continue parameter is too old to display a consistent list result."
@@ -203,7 +207,7 @@ class Kube:
                 f"not match the UID in record ({metadata['uid']}). The object might have been "
                 "deleted and then recreated"
             )
-            raise KubeError(409, "Conflict", text, details={"name": name, "kind": full(kind)})
+            raise KubeError(409, "Conflict", text, details=about(kind, name))
         policy = options.get("propagationPolicy") or ("Orphan" if kind == "jobs" else "Background")
         if policy not in ("Orphan", "Background", "Foreground"):
             raise KubeError(422, "Invalid", f'DeleteOptions "" is invalid: propagationPolicy: "{policy}"')
@@ -289,6 +293,11 @@ class Kube:
                 f'serviceaccount "{account}" not found'
             )
         return None if self.pods_refused is None else f'pods "{name}" is forbidden: {self.pods_refused}'
+
+
+def about(kind: str, name: str) -> dict[str, str]:
+    """Return what the details of a refusal say of the object."""
+    return {"name": name, "kind": kind, **({"group": GROUPS[kind]} if kind in GROUPS else {})}
 
 
 def full(kind: str) -> str:

@@ -61,6 +61,7 @@ def check(kind: str, obj: Json) -> None:
         "Invalid",
         f'{full} "{name}" is invalid: {told}',
         [{"reason": reason, "message": text, "field": field} for field, reason, text in causes],
+        details={"name": name, "kind": word, **({"group": GROUPS[kind]} if kind in GROUPS else {})},
     )
 
 
@@ -225,10 +226,12 @@ def container_causes(field: str, container: Json, volumes: set[str | None]) -> I
     elif container["image"] != container["image"].strip():
         yield invalid(f"{field}.image", container["image"], "must not have leading or trailing whitespace")
     for number, item in enumerate(container.get("env") or []):
-        if not ENV_NAME.fullmatch(item.get("name", "")):
+        if not item.get("name"):
+            yield required(f"{field}.env[{number}].name")
+        elif not ENV_NAME.fullmatch(item["name"]):
             yield invalid(
                 f"{field}.env[{number}].name",
-                item.get("name", ""),
+                item["name"],
                 "a valid environment variable name must consist of alphabetic characters",
             )
     mounted: set[str] = set()

@@ -167,12 +167,17 @@ class Pods:
 
     def delete(self, pod: Json, grace: float | None) -> None:
         """Delete a pod: SIGTERM now, SIGKILL after its grace; a *grace* of 0 does not wait for the kubelet."""
-        metadata, run = pod["metadata"], self._run(pod)
+        metadata = pod["metadata"]
         if "deletionTimestamp" in metadata and grace != 0:
             return
         seconds = float(pod["spec"]["terminationGracePeriodSeconds"] if grace is None else grace)
         metadata["deletionTimestamp"] = kube_time(self.kube.world.now + seconds)
         metadata["deletionGracePeriodSeconds"] = int(seconds)
+        self.stop(pod, seconds)
+
+    def stop(self, pod: Json, seconds: float) -> None:
+        """Let the kubelet end a pod that is being deleted, within so many seconds."""
+        run = self._run(pod)
         run.plan += 1
         if is_terminal(pod):
             self._vanish(pod)

@@ -16,6 +16,7 @@ from cloudsim.doors_faults import WireFaults
 from cloudsim.doors_gke import GkeDoor
 from cloudsim.doors_kube import KubeDoor
 from cloudsim.premises import Premises
+from cloudsim.real_planes import RealKubernetes
 from cloudsim.tls import Authority
 from cloudsim.world import World
 
@@ -24,7 +25,13 @@ class CloudSim:
     """One world behind its doors; also a context manager."""
 
     def __init__(
-        self, world: World, directory: Path, *, premises: Premises | None = None, speed: float | None = None
+        self,
+        world: World,
+        directory: Path,
+        *,
+        premises: Premises | None = None,
+        speed: float | None = None,
+        real: RealKubernetes | None = None,
     ) -> None:
         """
         Make it; `start` opens the doors.
@@ -34,6 +41,7 @@ class CloudSim:
             directory: Where certificates are written.
             premises: Those the client already knows; None: its own.
             speed: How many times as fast as real time the world's clock goes; None: only `world.advance` moves it.
+            real: The control planes of its clusters; None: the simulated ones.
         """
         self.world = world
         self.wires = WireFaults()
@@ -41,6 +49,7 @@ class CloudSim:
         self._own_premises = premises is None
         self._directory = directory
         self._driver = None if speed is None else Driver(world, speed)
+        self._real = real
         self._kube_doors: dict[str, tuple[KubeDoor, KubeDoor]] = {}
 
     def start(self) -> None:
@@ -56,6 +65,9 @@ class CloudSim:
     def open_cluster(self, path: str) -> None:
         """Open the two doors of a cluster and let GetCluster answer where they are."""
         cluster = self.world.clusters[path]
+        if self._real is not None:
+            self._real.announce(path)
+            return
         authority = Authority(self._directory, path.replace("/", "-"))
         doors = (
             KubeDoor(self.world, cluster, authority.context(), self.premises.tokens, self.wires),

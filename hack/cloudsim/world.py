@@ -140,6 +140,10 @@ class World:
         """Return the Kubernetes of a cluster; KeyError if there is no such cluster."""
         return self._kubes[path]
 
+    def use_kube(self, path: str, kube: Kube) -> None:
+        """Let another Kubernetes stand in the place of a cluster's."""
+        self._kubes[path] = kube
+
     def add_reservation(
         self,
         project: str,
