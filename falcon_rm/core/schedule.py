@@ -15,7 +15,7 @@ from attrs import Factory, define, frozen
 
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
-from falcon_rm.core.messages import Messages, moment
+from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.room import mode_for, reservation_path, room, units
 from falcon_rm.core.scene import Key, Scene, fits
@@ -313,19 +313,28 @@ def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
 
 
 def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally) -> dict[str, Decision]:
-    """Return the decisions of a whole queue: those chosen, and for the rest their place and what they wait for."""
+    """
+    Return the decisions of a whole queue: those chosen, and for the rest their place and what they wait for.
+
+    Who claims now counts as started. Behind the exact positions nothing is said that changes with every start.
+    """
     scene, messages = tally.scene, tally.messages
-    told: dict[str, Decision] = {}
-    ahead = [(job.actor, job.name or job.id) for job in jobs[:100]]
-    why_not = _why_nobody(key, tally)
-    for index, job in enumerate(jobs):
+    claiming = next((job for job in jobs if job.id in chosen and chosen[job.id].kind is Kind.CLAIM), None)
+    told = {claiming.id: chosen[claiming.id]} if claiming else {}
+    waiting = [job for job in jobs if job is not claiming]
+    ahead = [(job.actor, job.name or job.id) for job in waiting[:EXACT_POSITIONS]]
+    wrong = _what_is_wrong(key[0], tally)
+    why_not = _who_acquires(key, claiming, tally) or wrong or messages.say("others-first")
+    for index, job in enumerate(waiting):
         decision = chosen.get(job.id)
         if decision and decision.kind is not Kind.STAY:
             told[job.id] = decision
             continue
         until = backoff_until(job, key[0], scene)
         last = max(scene.failures.get((job.id, key[0]), ()), key=lambda failure: failure.at, default=None)
-        waits = messages.say("backoff", until=moment(until), why=last.text if last else "") if until else why_not
+        waits = why_not if index < EXACT_POSITIONS else wrong
+        if until:
+            waits = messages.say("backoff", until=moment(until), why=last.text if last else "")
         place_text = messages.queue(index + 1, ahead[:index])
         full = until is not None and job.reason == Reason.CLUSTER_BUSY
         told[job.id] = Decision(
@@ -337,21 +346,26 @@ def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally)
     return told
 
 
-def _why_nobody(key: Key, tally: _Tally) -> str:
-    """Return what a queue waits for: who acquires, or what is wrong with the cluster."""
+def _who_acquires(key: Key, claiming: Job | None, tally: _Tally) -> str | None:
+    """Return who holds the slot of a queue, or takes it now; None if nobody does."""
+    holder = next(iter(tally.scene.acquiring.get(key, ())), claiming)
+    if holder is None:
+        return None
+    reason = Reason.PROVISIONING if holder is claiming else holder.reason
+    return tally.messages.say("slot-held", actor=holder.actor, job=holder.name or holder.id, reason=reason)
+
+
+def _what_is_wrong(cluster_id: str, tally: _Tally) -> str | None:
+    """Return why a cluster starts nobody; None if it could."""
     scene, messages = tally.scene, tally.messages
-    view = scene.views.get(key[0])
-    holders = scene.acquiring.get(key, ())
-    if holders:
-        holder = holders[0]
-        return messages.say("slot-held", actor=holder.actor, job=holder.name or holder.id, reason=holder.reason)
+    view = scene.views.get(cluster_id)
     if view is None or not view.readable or view.problem:
-        name, why = (view.cluster.name, view.problem or "?") if view else (key[0], "?")
+        name, why = (view.cluster.name, view.problem or "?") if view else (cluster_id, "?")
         return messages.say("cluster-unread", cluster=name, why=why)
     if view.cluster.status is not ClusterStatus.ACTIVE:
         return messages.say("cluster-status", cluster=view.cluster.name, status=view.cluster.status)
-    trouble = scene.trouble(key[0])
+    trouble = scene.trouble(cluster_id)
     if trouble:
         until = moment(trouble.at + scene.bounds.cluster_pause)
         return messages.say("cluster-trouble", cluster=view.cluster.name, until=until, why=trouble.text)
-    return messages.say("others-first")
+    return None
