@@ -108,13 +108,17 @@ class Falcon:
         self.sim.advance(seconds)
         self.store.now = self.sim.now
 
+    def wait(self) -> None:
+        """Let the interval between two passes go by."""
+        self.advance(INTERVAL)
+
     def until(self, reached: Callable[[], bool], *, seconds: float = 7200) -> None:
         """Make passes, waiting the interval when one made no progress, until something holds."""
         ends = self.store.now + seconds
         while not reached():
             assert self.store.now < ends, self.describe()
             if not self.step().progress:
-                self.advance(INTERVAL)
+                self.wait()
 
     def until_state(self, job_id: str, state: str, *, seconds: float = 7200) -> None:
         """Make passes until a job stands at Status or Status/Reason."""

@@ -7,13 +7,14 @@ Falcon on the wire: MySqlStore on a real server and the real client libraries ag
 """
 
 from contextlib import AbstractContextManager
+from math import ceil
 from typing import Any, Protocol
 
 from cloudsim.tempo import Tempo
 from cloudsim.workload import Workload
 from cloudsim_fixtures import Serve
 from mysql_store import SteeredStore
-from world import Falcon
+from world import INTERVAL, Falcon
 
 from falcon_rm.cloud.clouds import GoogleClouds
 from falcon_rm.cloud.credential import Credential
@@ -37,6 +38,9 @@ STEADY = Tempo(
 """Each stage takes one interval: none is jumped over, and none costs a pass in which nothing happens."""
 
 
+LONGEST_WAIT = 6 * INTERVAL
+
+
 class WireFalcon(Falcon):
     """One controller, a database on a server, and clouds behind TLS."""
 
@@ -50,6 +54,7 @@ class WireFalcon(Falcon):
         self.credential = Credential()
         there = self.doors.environment()
         self.gke_endpoint, self.compute_endpoint = there["FALCON_GKE_ENDPOINT"], there["FALCON_COMPUTE_ENDPOINT"]
+        self.read_seconds = 8.0
 
     def new_store(self) -> SteeredStore:
         """Return the database, its clock in the tests' hand."""
@@ -63,8 +68,17 @@ class WireFalcon(Falcon):
     def clouds(self) -> Clouds:
         """Return Google's clouds for one pass."""
         return GoogleClouds(
-            credential=self.credential, gke_endpoint=self.gke_endpoint, compute_endpoint=self.compute_endpoint
+            credential=self.credential,
+            gke_endpoint=self.gke_endpoint,
+            compute_endpoint=self.compute_endpoint,
+            read_seconds=self.read_seconds,
         )
+
+    def wait(self) -> None:
+        """Let intervals go by until something happens in the cloud, a few of them at most: passes cost real time."""
+        due = self.sim.agenda.next_at()
+        quiet = LONGEST_WAIT if due is None else due - self.sim.now
+        self.advance(min(LONGEST_WAIT, INTERVAL * max(1, ceil(quiet / INTERVAL))))
 
     def cut_off(self, cluster_id: str) -> None:
         """Let nobody reach a cluster's Kubernetes: connections are refused."""
@@ -90,6 +104,12 @@ class WireFalcon(Falcon):
 
 
 class Start(Protocol):
-    """Starts Falcon over the doors of this run of a scenario."""
+    """Starts Falcon: in memory or on the wire."""
 
     def __call__(self, *clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> Falcon: ...
+
+
+class StartOnWire(Protocol):
+    """Starts Falcon on the wire."""
+
+    def __call__(self, *clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> WireFalcon: ...
