@@ -19,10 +19,14 @@ Rights = Iterable[tuple[str, str, Iterable[str]]]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
+def rules(rights: Rights) -> list[Json]:
+    """Return rights as a ClusterRole has them."""
+    return [{"apiGroups": [group], "resources": [kind], "verbs": list(verbs)} for group, kind, verbs in rights if verbs]
+
+
 def grant(client: Client, user: str, rights: Rights = RIGHTS, name: str = "falcon-rm") -> None:
     """Let *user* do this and nothing else; *client* may do everything."""
-    rules = [{"apiGroups": [group], "resources": [kind], "verbs": list(verbs)} for group, kind, verbs in rights]
-    role: Json = {"metadata": {"name": name}, "rules": rules}
+    role: Json = {"metadata": {"name": name}, "rules": rules(rights)}
     binding: Json = {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},

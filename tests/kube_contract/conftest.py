@@ -7,12 +7,15 @@ At the end it prints how many cases used each method at each door, and fails the
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 from cloudsim.premises import Premises
-from kube_doors import CALLS, PATH, Cluster, Door, opened
+from cloudsim.real_planes import RealKubernetes
+from kube.client import Client
+from kube_doors import CALLS, PATH, Cluster, Door, WireDoor, opened
 
 DOORS = os.environ.get("FALCON_KUBE_DOORS", "world,cloudsim").split(",")
 REAL_ONLY = "test_real_*.py"
@@ -22,14 +25,32 @@ collect_ignore_glob = [] if "real" in DOORS else [REAL_ONLY]
 _NUMBERS = itertools.count()
 
 
+@pytest.fixture(scope="session")
+def open_door(premises: Premises, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Door]]:
+    """Open doors by name, each once, for all tests that follow."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(opened(name, premises, tmp_path_factory.mktemp(name))))
+
+
 @pytest.fixture(scope="session", params=DOORS)
-def door(
-    request: pytest.FixtureRequest, premises: Premises, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Door]:
-    """A door, open for all tests that follow."""
-    directory: Path = tmp_path_factory.mktemp(request.param)
-    with opened(request.param, premises, directory) as found:
-        yield found
+def door(request: pytest.FixtureRequest, open_door: Callable[[str], Door]) -> Door:
+    """Each door in turn."""
+    return open_door(request.param)
+
+
+@pytest.fixture(scope="session")
+def real(open_door: Callable[[str], Door]) -> RealKubernetes:
+    """The real control plane."""
+    found = open_door("real")
+    assert isinstance(found, WireDoor)
+    assert found.real is not None
+    return found.real
+
+
+@pytest.fixture(scope="session")
+def admin(real: RealKubernetes) -> Client:
+    """Somebody who may do everything there."""
+    return real.planes[PATH].client()
 
 
 @pytest.fixture

@@ -103,6 +103,7 @@ class WireDoor:
     name: str
     world: World
     client: Client
+    real: RealKubernetes | None = None
 
     def call(
         self, method: str, path: str, body: Json | None = None, query: Mapping[str, object] | None = None
@@ -133,7 +134,7 @@ def opened(name: str, premises: Premises, directory: Path) -> Iterator[Door]:
     try:
         with CloudSim(world, directory, premises=premises, speed=1.0 if real else 4.0, real=real):
             if real is not None:
-                yield WireDoor(name, world, real.planes[PATH].client())
+                yield WireDoor(name, world, real.planes[PATH].client(), real)
                 return
             cluster = world.clusters[PATH]
             host = f"https://{cluster.dns_endpoint}"
