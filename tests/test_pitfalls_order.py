@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from cloudsim.errors import SimError
+from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault, Under
 from cloudsim.workload import NEVER_ENDS, Workload
-from world import INTERVAL, Falcon, cluster, spec
+from world import INTERVAL, ZONE, Falcon, cluster, spec
 from world_acts import pods
 
 from falcon_rm.core.model import Cluster
@@ -132,3 +132,21 @@ def test_slot_is_free_as_soon_as_the_pods_run() -> None:
     put(falcon, "j2", at=1, actor="bob")
     falcon.until_state("j2", "Succeeded")
     assert "Running" == falcon.state("j1")
+
+
+@pytest.mark.parametrize("call", ["compute.get_reservation", "gke.list_node_pools", "kube.list.jobs"])
+def test_read_that_fails_once_costs_nobody_the_time_it_has_waited(call: str) -> None:
+    """A job that lacks room still does when a read fails: since when it does is kept, as room is held by it (P69)."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", "ct6e-standard-4t", 8, in_use=8)
+    falcon.submit("j1", spec("4x4", mode="reservation"))
+    falcon.until_state("j1", "Pending/ClusterBusy")
+    since = falcon.store.read().jobs[0].reason_since
+    for _ in range(5):
+        falcon.sim.faults.add(Fault(call, error=_error(call)))
+        falcon.passes(3)
+    assert ("Pending/ClusterBusy", since) == (falcon.state("j1"), falcon.store.read().jobs[0].reason_since)
+
+
+def _error(call: str) -> KubeError | SimError:
+    return KubeError(503, "ServiceUnavailable", "x") if call.startswith("kube") else SimError("UNAVAILABLE", "x", 503)

@@ -171,7 +171,8 @@ def _choose(job: Job, tally: _Tally) -> Decision:
     fitting, reasons = tally.candidates(task)
     if not fitting:
         why = messages.join(*reasons) or messages.say("no-cluster-type", tpu_type=task.tpu_type or "cpu")
-        return Decision(Kind.STAY, messages.say("no-cluster", why=why))
+        shown = _shown(job, unknown=_is_blind(job.cluster_id or "", scene))
+        return Decision(Kind.STAY, messages.say("no-cluster", why=why), reason=shown)
 
     def rank(view: ClusterView) -> tuple[bool, bool, int, str]:
         cluster = view.cluster
@@ -336,14 +337,23 @@ def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally)
         if until:
             waits = messages.say("backoff", until=moment(until), why=last.text if last else "")
         place_text = messages.queue(index + 1, ahead[:index])
-        full = until is not None and job.reason == Reason.CLUSTER_BUSY
-        told[job.id] = Decision(
-            Kind.STAY,
-            messages.join(place_text, decision.message if decision else waits),
-            key[0],
-            reason=Reason.CLUSTER_BUSY if full else Reason.WAITING,
-        )
+        text = messages.join(place_text, decision.message if decision else waits)
+        unknown = decision is not None or until is not None or _is_blind(key[0], scene)
+        told[job.id] = Decision(Kind.STAY, text, key[0], reason=_shown(job, unknown=unknown))
     return told
+
+
+def _shown(job: Job, *, unknown: bool) -> Reason:
+    """Return the reason of a job that stays: while nobody knows whether there is room, what it showed before."""
+    return Reason.CLUSTER_BUSY if unknown and job.reason == Reason.CLUSTER_BUSY else Reason.WAITING
+
+
+def _is_blind(cluster_id: str, scene: Scene) -> bool:
+    """Return whether a cluster that takes jobs could not be read in this pass."""
+    view = scene.views.get(cluster_id)
+    if view is None or view.cluster.status is not ClusterStatus.ACTIVE:
+        return False
+    return bool(view.problem) or not view.readable
 
 
 def _who_acquires(key: Key, claiming: Job | None, tally: _Tally) -> str | None:
