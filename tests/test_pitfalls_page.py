@@ -1,4 +1,8 @@
-"""The page of pitfalls: every one has a line, and every test that a line names is there and names it back."""
+"""
+The page of pitfalls: every one has a line, and every test that a line names is there and names it back.
+
+Run as a script it writes the tests of today into the page's lines.
+"""
 
 import ast
 import re
@@ -29,6 +33,18 @@ def lines() -> dict[int, tuple[str, str]]:
     return {int(match[1]): (match["what"], match["where"]) for match in matches if match}
 
 
+def rewritten() -> str:
+    """Return the page with the tests of today in its lines, those of a theme's own file first."""
+    tests, page = named(), []
+    for text in PAGE.read_text(encoding="utf-8").splitlines():
+        match = LINE.match(text)
+        if match and tests[int(match[1])]:
+            found = sorted(set(tests[int(match[1])]), key=lambda test: (not test.startswith("test_pitfalls"), test))
+            text = f"| P{match[1]} | {match['what']} | {', '.join(f'`{test}`' for test in found)} |"
+        page.append(text)
+    return "\n".join(page) + "\n"
+
+
 def test_every_pitfall_has_a_line() -> None:
     """No number is missing, and none stands twice."""
     text = PAGE.read_text(encoding="utf-8")
@@ -43,3 +59,7 @@ def test_lines_are_true() -> None:
         claimed = re.findall(r"`([^`]+::[^`]+)`", where)
         assert set(claimed) <= set(tests[number]), f"P{number}"
         assert claimed or number in LATER, f"P{number}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rewritten(), encoding="utf-8")
