@@ -36,12 +36,12 @@ def lines() -> dict[int, tuple[str, str]]:
 def rewritten() -> str:
     """Return the page with the tests of today in its lines, those of a theme's own file first."""
     tests, page = named(), []
-    for text in PAGE.read_text(encoding="utf-8").splitlines():
-        match = LINE.match(text)
-        if match and tests[int(match[1])]:
-            found = sorted(set(tests[int(match[1])]), key=lambda test: (not test.startswith("test_pitfalls"), test))
-            text = f"| P{match[1]} | {match['what']} | {', '.join(f'`{test}`' for test in found)} |"
-        page.append(text)
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        match = LINE.match(line)
+        found = set(tests[int(match[1])]) if match else set()
+        ordered = sorted(found, key=lambda test: (not test.startswith("test_pitfalls"), test))
+        where = ", ".join(f"`{test}`" for test in ordered)
+        page.append(f"| P{match[1]} | {match['what']} | {where} |" if match and where else line)
     return "\n".join(page) + "\n"
 
 
