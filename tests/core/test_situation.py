@@ -245,8 +245,9 @@ def test_a_running_job_short_of_pods_is_worth_a_look(counts: dict[str, Any], sho
 # --- deadlines, budgets, neighbours
 
 TIMINGS = [
-    ("creation", evolve(ASKS, provisioning_at=NOW - 2401), fresh(ASKS), None, Timing.LATE),
-    ("creation, just in time", evolve(ASKS, provisioning_at=NOW - 2400), fresh(ASKS), None, Timing.ON_TIME),
+    ("creation", evolve(ASKS, provisioning_at=NOW - 2401), pool(ASKS, requested_at=NOW - 2401), None, Timing.LATE),
+    ("creation, just in time", evolve(ASKS, provisioning_at=NOW - 9999), pool(ASKS, requested_at=NOW - 2400), None,
+     Timing.ON_TIME),
     ("creation, counted from the last try", evolve(ASKS, provisioning_at=NOW - 9999), ASKED, None, Timing.ON_TIME),
     ("creation, in the future (P94)", evolve(ASKS, provisioning_at=NOW + 86400), fresh(ASKS), None, Timing.ON_TIME),
     ("creation, never begun", evolve(ASKS, provisioning_at=None), fresh(ASKS), None, Timing.ON_TIME),
