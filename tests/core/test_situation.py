@@ -263,13 +263,6 @@ TIMINGS = [
     ("run, counted while pods start", evolve(SENDS, timeout_seconds=39), pool(SENDS), None, Timing.LATE),
     ("stop, pods outlive it", STOPS, pool(STOPS), sent(STOPS, stop_at=NOW - 331), Timing.LATE),
     ("stop, pods have their grace", STOPS, pool(STOPS), sent(STOPS, stop_at=NOW - 330), Timing.ON_TIME),
-    ("release", evolve(STOPS, aborting_at=NOW - 9999), pool(STOPS, lease=None, idle_at=NOW - 901), None,
-     Timing.OVERDUE),
-    ("release, just in time", evolve(STOPS, aborting_at=NOW - 9999), pool(STOPS, lease=None, idle_at=NOW - 900), None,
-     Timing.ON_TIME),
-    ("release not begun", evolve(STOPS, aborting_at=NOW - 9999), pool(STOPS), None, Timing.ON_TIME),
-    ("release of a retry is never overdue", job("j1", "Running", outcome="Lost", finished_at=NOW - 9999),
-     pool(RUNS, lease=None, idle_at=NOW - 901), None, Timing.ON_TIME),
 ]  # fmt: skip
 
 
@@ -280,6 +273,26 @@ def test_timing(of: Job, row: Pool, sub: Submission | None, expected: Timing) ->
     """Each phase has one bound, an age by the database's clock."""
     world = snapshot(of, views=(view(),), pools=(row,), submissions=(sub,) if sub else ())
     assert expected == seen(world).timing
+
+
+ABORTED_LONG_AGO = evolve(STOPS, aborting_at=NOW - 9999)
+LOST_LONG_AGO = job("j1", "Running", outcome="Lost", finished_at=NOW - 9999)
+RELEASES = [
+    ("its pool does not go", ABORTED_LONG_AGO, (), 901, True),
+    ("just in time", ABORTED_LONG_AGO, (), 900, False),
+    ("nobody was asked to stop yet", ABORTED_LONG_AGO, (work(STOPS),), None, False),
+    ("a retry, which waits for ever", LOST_LONG_AGO, (), 901, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("of", "listed", "idle", "overdue"), [case[1:] for case in RELEASES], ids=[case[0] for case in RELEASES]
+)
+def test_overdue(of: Job, listed: tuple[LiveWork, ...], idle: float | None, overdue: bool) -> None:
+    """A release is stuck when a stage of it takes longer than FALCON_RELEASE_TIMEOUT."""
+    row = pool(of) if idle is None else pool(of, lease=None, idle_at=NOW - idle, state=PoolState.DELETING)
+    timing = seen(snapshot(of, views=(view(live(row), *listed),), pools=(row,))).timing
+    assert overdue == (timing is Timing.OVERDUE)
 
 
 @pytest.mark.parametrize(
@@ -333,4 +346,4 @@ def test_a_free_pool_in_a_cluster_that_leaves_is_no_chance() -> None:
 def test_bounds_are_those_in_force() -> None:
     """A deadline comes from the bounds of the snapshot."""
     short = evolve(EN, pool_timeout=40)
-    assert Timing.LATE == seen(evolve(world(ASKS, fresh(ASKS)), bounds=short)).timing
+    assert Timing.LATE == seen(evolve(world(ASKS, pool(ASKS)), bounds=short)).timing
