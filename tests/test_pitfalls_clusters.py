@@ -242,3 +242,29 @@ def test_strange_data_of_one_cluster_stays_there(strange: object) -> None:
     assert ("Succeeded", "c2") == (falcon.state("j2"), falcon.job("j2").cluster_id)
     assert "Running" == falcon.state("j1")
     assert before == [call for call in changes(falcon) if C1.path in call]
+
+
+def test_abort_in_a_cluster_without_a_row_waits_and_says_so() -> None:
+    """Nothing is known of what runs there, so the abort is not told as done before the row is back (P77)."""
+    falcon = one_and_then_two("Running")
+    del falcon.store.clusters["c1"]
+    falcon.store.set_status("j1", "Aborting")
+    for _ in range(20):
+        falcon.step()
+        falcon.advance(600)
+    assert "Aborting" == falcon.state("j1")
+    assert "cannot be read" in (falcon.job("j1").message or "")
+    falcon.store.add_cluster(C1)
+    falcon.settle()
+    assert "Aborted" == falcon.state("j1")
+
+
+def test_acquiring_job_in_maintenance_is_followed_to_its_end() -> None:
+    """A job that has begun to acquire goes on there, and whoever waits behind it goes elsewhere (P79)."""
+    falcon = one_and_then_two("Pending/Provisioning", Workload())
+    falcon.submit("j2", spec("4x4"), actor="bob")
+    falcon.store.add_cluster(cluster("c1", status=ClusterStatus.MAINTENANCE))
+    falcon.settle()
+    assert [("Succeeded", "c1"), ("Succeeded", "c2")] == [
+        (falcon.state(job_id), falcon.job(job_id).cluster_id) for job_id in ("j1", "j2")
+    ]

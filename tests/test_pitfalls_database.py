@@ -10,7 +10,7 @@ import pytest
 from cloudsim.direct import DirectClouds
 from cloudsim.workload import NEVER_ENDS, Workload
 from interruptions import tapped_pass
-from world import Falcon, spec
+from world import Falcon, cluster, spec
 
 from falcon_rm.core.model import Bounds
 from falcon_rm.loop import one_pass
@@ -195,3 +195,15 @@ def test_impossible_row_stops_nobody(columns: dict[str, object]) -> None:
             falcon.advance(10)
     assert None is falcon.store.slots["c1", "2x2"].holder
     assert ["default-pool"] == [pool["name"] for pool in falcon.sim.gke.list_node_pools(falcon.clusters["c1"].path)][:1]
+
+
+def test_ids_that_differ_in_case_are_two_jobs() -> None:
+    """Jobs j1 and J1, and two clusters so named, share no pool, no Job and no slot (P97)."""
+    falcon = Falcon(cluster("c1"), cluster("C1", name="c1-upper"))
+    falcon.sim.default_workload = NEVER_ENDS
+    for job_id in ("j1", "J1"):
+        falcon.submit(job_id, spec("4x4"))
+    falcon.until(lambda: [falcon.state(job_id) for job_id in ("j1", "J1")] == ["Running"] * 2)
+    assert {("c1", "4x4"), ("C1", "4x4")} == set(falcon.store.slots)
+    assert 2 == len({falcon.job(job_id).node_pool_name for job_id in ("j1", "J1")})
+    assert 2 == len({falcon.job(job_id).job_uid for job_id in ("j1", "J1")})

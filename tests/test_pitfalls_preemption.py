@@ -175,3 +175,28 @@ def test_loss_before_all_pods_ran_is_a_pool_that_could_not_be_made() -> None:
     falcon.settle()
     assert ("Succeeded", 2, 0) == (falcon.state("j1"), falcon.job("j1").attempt, falcon.job("j1").losses)
     assert "Running" == falcon.story("j1")[-2]
+
+
+def test_losses_before_all_pods_ran_are_bounded() -> None:
+    """The third pool that is lost under starting pods ends the job, and its message names the loss (P66)."""
+    falcon = Falcon()
+    falcon.sim.default_workload = Workload(seconds=20, indexes={3: Workload(seconds=20, pull_seconds=600)})
+    falcon.submit("j1", spec("4x4"))
+    for attempt in (1, 2, 3):
+        falcon.until(lambda: len([pod for pod in pods(falcon, "j1") if "nodeName" in pod["spec"]]) == 4)
+        falcon.sim.gke.pools.lose_node(cluster("c1").path, node_of(falcon, 3))
+        falcon.until(lambda attempt=attempt: falcon.job("j1").attempt > attempt or falcon.is_over())  # type: ignore[misc]
+    assert ("Failed/JobFailed", 3) == (falcon.state("j1"), falcon.job("j1").attempt)
+    assert "lost with its infrastructure" in (falcon.job("j1").message or "")
+
+
+def test_flex_start_loss_under_starting_pods_tries_again() -> None:
+    """The same of a flex-start pool, whose pods start while the job still waits for its nodes (P66)."""
+    slow = Workload(seconds=20, indexes={3: Workload(seconds=20, pull_seconds=600)})
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id["j1"] = Workload(seconds=20, attempts={1: slow})
+    falcon.submit("j1", spec("4x4", mode="flex-start"))
+    falcon.until(lambda: len([pod for pod in pods(falcon, "j1") if "nodeName" in pod["spec"]]) == 4)
+    falcon.sim.gke.pools.lose_node(cluster("c1").path, node_of(falcon, 3))
+    falcon.settle(seconds=24 * 3600)
+    assert ("Succeeded", 2, 0) == (falcon.state("j1"), falcon.job("j1").attempt, falcon.job("j1").losses)

@@ -248,3 +248,19 @@ def test_end_that_nobody_saw_is_not_made_up(how: str) -> None:
     assert "Failed/JobFailed" == falcon.state("j1")
     assert falcon.job("j1").message
     assert ["falcon-j1"] == falcon.creates()
+
+
+def test_release_that_hangs_is_told_with_the_end() -> None:
+    """A pool that cannot be deleted holds the end back for a while, stands in its message, and goes later (P110)."""
+    falcon = Falcon()
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", "Running")
+    stuck = SimError("INTERNAL", "cannot delete, sorry", 500)
+    falcon.sim.faults.add(Fault("gke.delete_node_pool", error=stuck, times=None))
+    began = falcon.store.now
+    falcon.until_state("j1", "Succeeded")
+    assert falcon.store.now - began > falcon.bounds.release_timeout
+    assert "cannot delete, sorry" in (falcon.job("j1").message or "")
+    falcon.sim.faults.clear()
+    falcon.settle()
+    assert [] == falcon.leftovers()
