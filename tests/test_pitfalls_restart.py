@@ -204,3 +204,22 @@ def test_abort_after_the_outcome_is_written_stands_too() -> None:
     falcon.settle()
     assert "Aborted" == falcon.state("j1")
     assert 1 == calls(falcon, "gke.delete_node_pool", "falcon-j1")
+
+
+@pytest.mark.parametrize("state", LIFE)
+def test_database_from_a_backup_takes_no_name_twice(state: str) -> None:
+    """Rows of some states ago, and a run that they know nothing of: in the end one run, nothing left (P83)."""
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id["j1"] = Workload(seconds=300)
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", state)
+    backup = falcon.store.copy()
+    falcon.until_state("j1", "Running")
+    falcon.passes(3)
+    backup.now, falcon.store = falcon.store.now, backup
+    for _ in range(400):
+        for pod in pods(falcon, "j1"):
+            assert pod["metadata"]["labels"]["falcon.io/attempt"] in ("1", "2")
+        if not falcon.step().progress:
+            falcon.advance(10)
+    assert ("Succeeded", []) == (falcon.state("j1"), falcon.leftovers()), falcon.describe()

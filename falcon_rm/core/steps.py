@@ -96,7 +96,7 @@ def _queue(case: Case) -> Action | None:
 
 def _claim(case: Case, decision: Decision) -> Action:
     """Take the slot together with a free pool, or with the name of a new one; a CPU job needs neither."""
-    job, task, attempt = case.job, case.task, case.job.attempt + 1
+    job, task, attempt = case.job, case.task, _next_attempt(case)
     name = names.cloud_name(job.id, attempt)
     columns: dict[str, Value] = {
         **BARE,
@@ -124,6 +124,15 @@ def _claim(case: Case, decision: Decision) -> Action:
         exp_id=task.exp_id,
         owner=task.owner,
     )
+
+
+def _next_attempt(case: Case) -> int:
+    """Return the next attempt whose name nothing bears: a database restored from a backup has forgotten some."""
+    job, scene = case.job, case.scene
+    attempt = job.attempt + 1
+    while any((job.cluster_id or "", names.cloud_name(job.id, attempt)) in seen for seen in (scene.pools, scene.works)):
+        attempt += 1
+    return attempt
 
 
 def _new_pool(case: Case, mode: Mode, name: str, attempt: int) -> Pool:
