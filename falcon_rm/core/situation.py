@@ -159,7 +159,8 @@ def pool_fault(ledger: Pool | None, live: LivePool | None, scene: Scene) -> Faul
 def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     """Return what this pass knows of the Kubernetes Job of the current attempt."""
     submission = scene.submission_of(job)
-    never_asked = submission is None and not job.job_uid
+    waited = phase is Phase.ABORTING and job.topology != CPU_TOPOLOGY and not job.node_pool_name  # it owned no attempt
+    never_asked = not job.job_uid and (submission is None or waited)
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.works is None:
         return WorkSeen.ABSENT if never_asked else WorkSeen.UNKNOWN
@@ -249,7 +250,7 @@ def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
     """Return whether the bound of this phase has passed."""
     bounds, pool = scene.bounds, scene.pool_of(job)
     if phase is Phase.PROVISIONING:
-        since = max(job.provisioning_at or 0, (pool and pool.requested_at) or 0)
+        since = _creation_began(job, pool, scene)
         return _late(since > 0 and scene.age(since) > bounds.pool_timeout)
     if phase is Phase.WAITING_FOR_NODE:
         since = max(job.provisioning_at or 0, (pool and pool.up_at) or 0, (pool and pool.leased_at) or 0)
@@ -259,6 +260,15 @@ def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
         limited = bool(job.timeout_seconds and job.dispatched_at is not None)
         return _late(limited and scene.age(job.dispatched_at) > (job.timeout_seconds or 0))
     return _see_release(job, phase, pool, scene)
+
+
+def _creation_began(job: Job, pool: Pool | None, scene: Scene) -> float:
+    """Return since when a pool is made; from its claim if every create was in vain so far, 0 before the first."""
+    claimed = job.provisioning_at or 0
+    operation = scene.create_operation(pool.cluster_id, pool.name) if pool else None
+    if pool is None or pool.seen_at is not None or (operation and not operation.done):
+        return max(claimed, (pool and pool.requested_at) or 0)
+    return claimed if pool.error else 0
 
 
 def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Timing:
