@@ -280,6 +280,9 @@ def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Tim
     submission = scene.submission_of(job)
     stopped = submission.stop_at if submission else None
     began = job.aborting_at if phase is Phase.ABORTING else job.finished_at
+    live = scene.work_of(job)
+    if stopped is None and (live is None or live.deleting):  # by others: there is nothing to ask, pods may be left
+        stopped = began
     released = pool.idle_at if pool and pool.lease != job.id else None
     may_end_anyway = phase is Phase.ABORTING or job.outcome not in (Outcome.LOST, Outcome.YIELD)
     stage = max((at for at in (began, stopped, released) if at is not None), default=None)
