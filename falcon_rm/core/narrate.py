@@ -7,6 +7,7 @@ What people are told of a job's state: the facts of a situation, put into the se
 
 from falcon_rm.core import pods
 from falcon_rm.core.case import Case
+from falcon_rm.core.live import LiveWork
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job
@@ -61,7 +62,8 @@ def _standing(job: Job, phase: Phase, scene: Scene, messages: Messages) -> str:
             work = scene.work_of(job)
             hosts = work.parallelism if work else 1
             active = min(work.active, hosts) if work and work.active else hosts
-            return messages.say("running", active=active, hosts=hosts)
+            suspended = messages.say("suspended") if work and _is_suspended(work) else None
+            return suspended or messages.say("running", active=active, hosts=hosts)
     return messages.say("aborting")
 
 
@@ -83,7 +85,7 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
         submission = scene.submission_of(job)
         fault = submission.error if submission else None
         return messages.join(text, fault.text if fault else None)
-    if "Suspended" in work.conditions and work.conditions["Suspended"].status:
+    if _is_suspended(work):
         return messages.join(text, messages.say("suspended"))
     reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
     if not reasons:
@@ -92,6 +94,10 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
         "pods-not-up", up=pods.count_running(seen), hosts=work.parallelism, pods=messages.held_up(reasons)
     )
     return messages.join(text, up)
+
+
+def _is_suspended(work: LiveWork) -> bool:
+    return "Suspended" in work.conditions and work.conditions["Suspended"].status
 
 
 def _why_unread(case: Case) -> tuple[str, str]:
@@ -132,8 +138,9 @@ def pool_trouble(case: Case) -> str:
 def pool_failure(reason: str, case: Case) -> str:
     """Return the last words of a job whose pool could not be made."""
     if reason == Reason.NODE_POOL_TIMEOUT:
-        limit = span(case.scene.bounds.pool_timeout)
-        return case.messages.say("pool-timeout", limit=limit, text=f"GKE API timeout {facts(case)}")
+        limit, pool = span(case.scene.bounds.pool_timeout), case.scene.pool_of(case.job)
+        said = pool.error.text if pool and pool.error and pool.seen_at is None else "GKE API timeout"
+        return case.messages.say("pool-timeout", limit=limit, text=f"{said} {facts(case)}")
     return case.messages.say("pool-failed", text=pool_trouble(case))
 
 
