@@ -4,6 +4,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from cloudsim.errors import SimError
+from cloudsim.faults import Fault
 from cloudsim.workload import NEVER_ENDS, OUT_OF_MEMORY, Workload
 from interruptions import deal, lose_connection, overtaken, tapped_pass
 from memory_tables import TABLES
@@ -223,3 +225,15 @@ def test_database_from_a_backup_takes_no_name_twice(state: str) -> None:
         if not falcon.step().progress:
             falcon.advance(10)
     assert ("Succeeded", []) == (falcon.state("j1"), falcon.leftovers()), falcon.describe()
+
+
+def test_abort_of_a_job_that_waits_again_is_one_write() -> None:
+    """After a lost attempt it owns nothing, so its abort asks no cluster, not even one that is away (P87)."""
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id["j1"] = Workload(seconds=None, lose_node_after=15)
+    falcon.submit("j1", spec("4x4", max_retries=1))
+    falcon.until(lambda: falcon.state("j1") == "Pending/Waiting" and falcon.job("j1").losses == 1)
+    falcon.sim.faults.add(Fault("*", error=SimError("UNAVAILABLE", "no route", 503), times=None))
+    falcon.store.set_status("j1", "Aborting")
+    falcon.step()
+    assert "Aborted" == falcon.state("j1")
