@@ -250,7 +250,7 @@ def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
     """Return whether the bound of this phase has passed."""
     bounds, pool = scene.bounds, scene.pool_of(job)
     if phase is Phase.PROVISIONING:
-        since = max(job.provisioning_at or 0, (pool and pool.requested_at) or 0)
+        since = _creation_began(job, pool, scene)
         return _late(since > 0 and scene.age(since) > bounds.pool_timeout)
     if phase is Phase.WAITING_FOR_NODE:
         since = max(job.provisioning_at or 0, (pool and pool.up_at) or 0, (pool and pool.leased_at) or 0)
@@ -262,6 +262,15 @@ def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
     return _see_release(job, phase, pool, scene)
 
 
+def _creation_began(job: Job, pool: Pool | None, scene: Scene) -> float:
+    """Return since when a pool is made; from its claim if every create was in vain so far, 0 before the first."""
+    claimed = job.provisioning_at or 0
+    operation = scene.create_operation(pool.cluster_id, pool.name) if pool else None
+    if pool is None or pool.seen_at is not None or (operation and not operation.done):
+        return max(claimed, (pool and pool.requested_at) or 0)
+    return claimed if pool.error else 0
+
+
 def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Timing:
     """
     Return how the release goes: LATE when pods outlive their stop, OVERDUE when a stage takes too long.
@@ -271,6 +280,9 @@ def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Tim
     submission = scene.submission_of(job)
     stopped = submission.stop_at if submission else None
     began = job.aborting_at if phase is Phase.ABORTING else job.finished_at
+    live = scene.work_of(job)
+    if stopped is None and (live is None or live.deleting):  # by others: there is nothing to ask, pods may be left
+        stopped = began
     released = pool.idle_at if pool and pool.lease != job.id else None
     may_end_anyway = phase is Phase.ABORTING or job.outcome not in (Outcome.LOST, Outcome.YIELD)
     stage = max((at for at in (began, stopped, released) if at is not None), default=None)
