@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from builders import EN, NOW, job, live, pool, snapshot, task, told, unread, view, work
+from builders import EN, NOW, free, job, live, pool, snapshot, task, told, unread, view, work
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from laws import LAWS
@@ -32,16 +32,25 @@ from falcon_rm.core.model import Job, Snapshot
 from falcon_rm.core.plan import plan
 from falcon_rm.core.scene import ACQUIRING, phase_of
 from falcon_rm.core.sweep import Brake
-from falcon_rm.core.words import PoolState
+from falcon_rm.core.words import Mode, PoolState
 
 RUNNING = job("j1", "Running", message="Pods running (1/1 active)")
 AT_REST = snapshot(RUNNING, views=(view(live(pool(RUNNING)), work(RUNNING)),), pools=(pool(RUNNING),))
 EMPTY = Snapshot(now=NOW, instance="i", bounds=EN)
+TWO_MODES = (free("falcon-a"), free("falcon-b", task(mode=Mode.FLEX_START)))
+TWO_NEEDS = snapshot(
+    job("j1", work=task(mode=None)),
+    job("j2", work=task(), actor="bob"),
+    views=(view(*map(live, TWO_MODES)),),
+    pools=TWO_MODES,
+)
+"""Each of two waiting jobs can have a pool, but only if the one that named no mode leaves the other's alone."""
 
 
 @given(world=snapshots())
 @example(world=EMPTY)
 @example(world=AT_REST)
+@example(world=TWO_NEEDS)
 def test_every_plan_keeps_the_laws(world: Snapshot) -> None:
     """Each law of laws.py holds of the plan of any world."""
     made = plan(world)

@@ -24,10 +24,12 @@ from builders import (
     work,
 )
 
-from falcon_rm.core.actions import Change, CreatePool, DeleteWork, GiveUp, Note, SubmitWork
-from falcon_rm.core.live import LivePool, LiveWork, Pod
+from falcon_rm.core.actions import Action, Change, CreatePool, DeleteWork, GiveUp, Note, SubmitWork
+from falcon_rm.core.case import Case
+from falcon_rm.core.live import LivePool, LiveWork, Operation, Pod
 from falcon_rm.core.model import Failure, Fault, InvalidSpec, Job, Pool, Snapshot, Submission, TaskSpec
 from falcon_rm.core.plan import Unknown, plan
+from falcon_rm.core.steps import act
 from falcon_rm.core.words import ErrorKind, Mode, PoolState, PoolStatus
 
 ASKS = job("j1", "Pending/Provisioning")
@@ -37,7 +39,7 @@ RUNS = job("j1", "Running")
 
 def world(of: Job, row: Pool | None, *listed: LivePool | LiveWork | Pod, **fields: Any) -> Snapshot:
     """Return the world of one job, its ledger row, and what its cluster shows."""
-    return snapshot(of, views=(view(*listed),), pools=(row,) if row else (), **fields)
+    return snapshot(of, **{"views": (view(*listed),), "pools": (row,) if row else ()} | fields)
 
 
 def deletes(of: Snapshot) -> list[str]:
@@ -288,3 +290,56 @@ def test_health_is_written_when_it_changes() -> None:
     known = view(problem="no zone", health="no zone", zone=None)
     assert () == plan(snapshot(views=(known,))).actions
     assert 1 == len(plan(snapshot(views=(evolve(known, health=None),))).actions)
+
+
+# --- what else is told
+
+
+def test_busy_cloud_is_told_in_its_own_words() -> None:
+    """While nothing of the pool is listed yet (P20)."""
+    error = Fault(ErrorKind.BUSY, "Too many operations", NOW)
+    of = world(ASKS, fresh(ASKS, requested_at=NOW - 5, error=error), views=(view(zone=None),))
+    assert "Creating node pool (supply: on-demand)...; GKE is busy: Too many operations" == message(of)
+
+
+def test_yield_says_what_is_missing() -> None:
+    """Nodes that did not come, or the right that Falcon lacks."""
+    flex = job("j1", "Pending/WaitingForNode", task(mode=Mode.FLEX_START), job_uid="uid-j1", provisioning_at=0)
+    row = pool(flex, up_at=NOW - 99999, leased_at=NOW - 99999)
+    other = job("j2", "Pending/Waiting", task("4x4"))
+    shown = view(live(row), work(flex, ready=0), pod(flex, 0, "Pending"), ready_nodes={row.name: 0})
+    of = snapshot(flex, other, views=(shown,), pools=(row,))
+    text = "queued again (attempt 1 ended): the nodes of node pool falcon-j1 did not come in time"
+    assert ("Yield", text) == (change(of).columns["outcome"], message(of))
+    sends = job("j1", "Pending/Dispatching")
+    denied = Submission("c1", "falcon-j1", "j1", 1, NOW - 9, error=Fault(ErrorKind.CLUSTER, "cannot create jobs", NOW))
+    of = world(sends, pool(sends), live(pool(sends)), submissions=(denied,))
+    text = "queued again (attempt 1 ended): cannot create jobs"
+    assert ("Yield", text) == (change(of).columns["outcome"], message(of))
+
+
+def test_operation_of_another_cluster_says_nothing() -> None:
+    """A location's operations are told apart by cluster."""
+    failed = Operation("o", "projects/p/zones/z/clusters/other/nodePools/falcon-j1", done=True, error="GCE_STOCKOUT")
+    shown = view(live(pool(ASKS), PoolStatus.PROVISIONING), operations=(failed,))
+    assert "Pending/Provisioning" == state(snapshot(ASKS, views=(shown,), pools=(pool(ASKS),)))
+
+
+def test_one_job_that_cannot_be_decided_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exception is a line of the plan, the others go on (P98)."""
+
+    def breaks(case: Case) -> Action | None:
+        if case.job.id == "bad":
+            raise KeyError("x")
+        return act(case)
+
+    monkeypatch.setattr("falcon_rm.core.plan.act", breaks)
+    made = plan(snapshot(evolve(ASKS, id="bad"), job("j2", "Pending"), views=(view(),)))
+    assert (Unknown("job", "bad", "c1", "KeyError: 'x'"),) == made.unknown
+    assert ["j2"] == [action.job_id for action in made.actions if isinstance(action, Change)]
+
+
+def test_spec_that_was_spoilt_while_it_waited_is_invalid() -> None:
+    """A row that owns nothing ends at once."""
+    of = snapshot(evolve(job("j1"), task=InvalidSpec("image", "", "a name")))
+    assert "Failed/InvalidSpec" == state(of)
