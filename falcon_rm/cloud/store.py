@@ -180,7 +180,7 @@ class MySqlStore:
         return self._unit(work, subject)
 
     def end_lease(self, action: EndLease) -> bool:
-        """End the lease of a job whose row is missing, terminal or names another pool: it will never come back to it."""
+        """End the lease of a job whose row is missing, terminal or names another pool: it never comes back to it."""
         subject = pool_subject(action.cluster_id, action.pool)
 
         def work(run: Run) -> None:
