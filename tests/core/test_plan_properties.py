@@ -13,8 +13,8 @@ from attrs import evolve
 from builders import EN, NOW, free, job, live, pool, snapshot, task, told, unread, view, work
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from laws import LAWS
 from memory_store import MemoryStore
+from plan_laws import LAWS
 from strategies import snapshots
 
 from falcon_rm.core.actions import (
@@ -52,7 +52,7 @@ TWO_NEEDS = snapshot(
 @example(world=AT_REST)
 @example(world=TWO_NEEDS)
 def test_every_plan_keeps_the_laws(world: Snapshot) -> None:
-    """Each law of laws.py holds of the plan of any world."""
+    """Each law of plan_laws.py holds of the plan of any world."""
     made = plan(world)
     for law in LAWS:
         law(world, made)
