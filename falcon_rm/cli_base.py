@@ -48,6 +48,10 @@ class Commands(click.Group):
         """Run the command that *args* name and, if it stands alone, end the process with its exit code."""
         try:
             code = super().main(args, prog_name or "falcon-rm", complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            code = _complain(
+                f"Missing command. See '{error.ctx.command_path if error.ctx else 'falcon-rm'} --help'.", USAGE
+            )
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "falcon-rm"
             code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)

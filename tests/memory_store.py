@@ -266,7 +266,7 @@ class MemoryStore(Tables):
     def _event(self, change: Change, job: Job) -> None:
         given_up = change.gives_up.pool if change.gives_up else None
         pool = (change.makes.name if change.makes else change.takes or given_up) or job.node_pool_name
-        message = None if change.message is None else clean(change.message)
+        message = job.message if change.message is None else clean(change.message)
         moved = (change.from_status, change.from_reason, change.to_status, change.to_reason)
         self.events.append(
             Event(job.id, self.now, *moved, clean(change.why), message, job.cluster_id, pool, job.attempt)

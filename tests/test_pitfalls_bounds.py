@@ -186,3 +186,24 @@ def test_create_that_takes_effect_late_is_found_under_its_name() -> None:
     falcon.until_state("j1", "Running")
     assert (["falcon-j1"], 1) == (falcon.pools(), falcon.job("j1").attempt)
     assert {"falcon-j1"} == pools_of_pods(falcon, "j1")
+
+
+def test_create_that_is_refused_for_now_is_told() -> None:
+    """While GKE is busy the message says so (P20, P21)."""
+    falcon = Falcon()
+    falcon.sim.faults.add(Fault("gke.create_node_pool", error=BUSY, times=None))
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", "Pending/Provisioning")
+    falcon.passes(10)
+    assert "incompatible operation" in (falcon.job("j1").message or ""), falcon.job("j1").message
+
+
+def test_one_list_that_lacks_a_pool_ends_no_running_job() -> None:
+    """A single list without the pool ends nothing while every pod runs (P4, P25)."""
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id["j1"] = NEVER_ENDS
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", "Running")
+    falcon.sim.faults.add(Fault("gke.list_node_pools", "partial", drop=1))
+    falcon.passes(3)
+    assert ("Running", None) == (falcon.state("j1"), falcon.job("j1").outcome)

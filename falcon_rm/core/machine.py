@@ -197,13 +197,14 @@ RULES: tuple[tuple[Pattern, Step], ...] = (
     ((LEAVE,               ANY,             ENDED,               ANY,       ANY,   ANY),          CLEAN),
     ((F.ENDING,            ANY,             NOTHING,             ANY,       ANY,   ANY),          FINISH),
     ((F.ABORTING,          ANY,             NOTHING,             ANY,       ANY,   ANY),          ABORTED),
-    # A Job that was seen decides before its pool does.
+    # A Job that was seen decides before its pool does: while every pod runs, a list that lacks the pool ends nothing.
     ((F.RUNNING,           ANY,             W.SUCCEEDED,         ANY,       ANY,   ANY),          SUCCEEDED),
     ((F.RUNNING,           ANY,             W.FAILED_APP,        ANY,       ANY,   ANY),          JOB_FAILED),
     ((F.DISPATCHING,       ANY,             {W.SUCCEEDED, W.FAILED_APP, W.RUNNING}, ANY, ANY, ANY), TO_RUNNING),
     ((F.WAITING_FOR_NODE,  ANY,             {W.SUCCEEDED, W.FAILED_APP, W.RUNNING}, ANY, ANY, ANY), TO_DISPATCHING),
     ((STARTED | ACQUIRE,   ANY,             W.FAILED_INFRA,      ANY,       True,  ANY),          LOST),
     ((STARTED | ACQUIRE,   ANY,             W.FAILED_INFRA,      ANY,       False, ANY),          JOB_FAILED),
+    ((F.RUNNING,           VANISHED,        W.RUNNING,           T.ON_TIME, ANY,   ANY),          WAIT),
     ((STARTED | ACQUIRE,   VANISHED,        ALIVE | {W.STOPPING, W.GONE}, ANY, True, ANY),        LOST),
     ((STARTED | ACQUIRE,   VANISHED,        ALIVE | {W.STOPPING, W.GONE}, ANY, False, ANY),       JOB_FAILED),
     ((STARTED | ACQUIRE,   ANY,             W.GONE,              ANY,       ANY,   ANY),          JOB_FAILED),

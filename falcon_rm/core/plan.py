@@ -102,9 +102,7 @@ def _job(
         blind = "pool" if case.situation.pool is PoolSeen.UNKNOWN else "Job"
         name = case.cluster.name if case.cluster else job.cluster_id or ""
         unknown.append(Unknown("job", job.id, name, f"left alone: the state of its {blind} is unknown"))
-    action = act(case)
-    if action:
-        yield action
+    yield from act(case)
 
 
 def _joins(decisions: Mapping[str, Decision]) -> dict[str, str]:

@@ -235,7 +235,8 @@ def is_short(work: LiveWork) -> bool:
 def _lost_a_host(job: Job, live: LiveWork, scene: Scene) -> bool:
     """Return whether a host is gone with its pod while the Job says nothing: its peers would hang."""
     seen = scene.pods_of(job)
-    ready = scene.views[job.cluster_id or ""].ready_nodes.get(job.node_pool_name or "")
+    pool = (job.cluster_id or "", job.node_pool_name or "")
+    ready = scene.views[pool[0]].ready_nodes.get(pool[1]) if pool in scene.live else 0
     if seen is None or ready is None or not is_short(live):
         return False
     task = job.task

@@ -6,7 +6,7 @@ How a step of the machine becomes an action: the transaction, or the one call, t
 3. Names, modes and manifests are worked out here, so that apply has nothing to look up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -35,8 +35,14 @@ BARE: Mapping[str, Value] = {"node_pool_name": None, "job_uid": None, "dispatche
 """What a row that owns nothing holds."""
 
 
-def act(case: Case) -> Action | None:
-    """Return the action of a step; None if there is nothing to do or to say."""
+def act(case: Case) -> Iterator[Action]:
+    """Yield the action of a step, and beside a call that may be refused for long what people are told."""
+    action = _act(case)
+    told = _wait(case) if isinstance(action, CreatePool) else None
+    yield from (step for step in (told, action) if step)
+
+
+def _act(case: Case) -> Action | None:
     if isinstance(case.job.task, InvalidSpec) and case.step.verb in (Verb.CREATE, Verb.TAKE, Verb.SUBMIT):
         return _spoilt(case.job.task, case)
     return VERBS[case.step.verb](case)

@@ -231,6 +231,8 @@ def _is_orphan(ledger: Pool, scene: Scene) -> bool:
     """Return whether a lease's job is over, or waits and names no such pool. Its Job, if one is left, goes as well."""
     holder = ledger.lease or ""
     job = scene.jobs.get(holder)
+    if ledger.leased_at is not None and ledger.leased_at >= scene.snapshot.now:
+        return False  # another controller gave it since the rows were read
     if job is not None:
         named = (job.cluster_id, job.node_pool_name) == (ledger.cluster_id, ledger.name)
         return not named and scene.phases[holder] in (Phase.NEW, Phase.WAITING)

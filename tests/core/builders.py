@@ -229,6 +229,8 @@ def step(world: Snapshot, job_id: str = "j1") -> Action | None:
         for action in plan(world).actions
         if isinstance(action, Change | CreatePool | SubmitWork) and action.job_id == job_id
     ]
+    if any(isinstance(action, CreatePool) for action in found):  # what people are told may stand beside the call
+        found = [action for action in found if not (isinstance(action, Change) and action.only_message)]
     assert len(found) <= 1
     return found[0] if found else None
 

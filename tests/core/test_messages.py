@@ -157,7 +157,8 @@ PROMISED = [
      "K8s Job 失败: BackoffLimitExceeded: Job has reached the limit",
      "K8s Job failed: BackoffLimitExceeded: Job has reached the limit"),
     ("Running",
-     world(job("j1", "Running", task(max_retries=1)), pool(RUNS), work(RUNS)),
+     world(job("j1", "Running", task(max_retries=1)), pool(RUNS),
+           work(RUNS, {"Failed": Condition(status=True, reason="PodFailurePolicy")})),
      "重新排队 (attempt 1 结束): 基础设施丢失 (节点或 node pool): node pool falcon-j1 消失",
      "queued again (attempt 1 ended): lost with its infrastructure (node or node pool): "
      "node pool falcon-j1 disappeared"),
