@@ -1,5 +1,6 @@
 """How steps become actions: what is written together, and what one call carries."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -328,7 +329,7 @@ def test_operation_of_another_cluster_says_nothing() -> None:
 def test_one_job_that_cannot_be_decided_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its exception is a line of the plan, the others go on (P98)."""
 
-    def breaks(case: Case) -> Action | None:
+    def breaks(case: Case) -> Iterator[Action]:
         if case.job.id == "bad":
             raise KeyError("x")
         return act(case)
