@@ -223,16 +223,13 @@ def seen(world: Snapshot, job_id: str = "j1") -> Situation:
 
 
 def step(world: Snapshot, job_id: str = "j1") -> Action | None:
-    """Return what the plan does about a job; None if nothing."""
+    """Return what the plan does about a job, before what it only says; None if neither."""
     found = [
         action
         for action in plan(world).actions
         if isinstance(action, Change | CreatePool | SubmitWork) and action.job_id == job_id
     ]
-    if any(isinstance(action, CreatePool) for action in found):  # what people are told may stand beside the call
-        found = [action for action in found if not (isinstance(action, Change) and action.only_message)]
-    assert len(found) <= 1
-    return found[0] if found else None
+    return next((action for action in found if not isinstance(action, Change)), found[0] if found else None)
 
 
 def change(world: Snapshot, job_id: str = "j1") -> Change:
@@ -255,9 +252,9 @@ def state(world: Snapshot, job_id: str = "j1") -> str:
 
 def message(world: Snapshot, job_id: str = "j1") -> str | None:
     """Return the message that a job has after the plan."""
-    found = step(world, job_id)
-    written = found.message if isinstance(found, Change) else None
-    return written if written is not None else next(row.message for row in world.jobs if row.id == job_id)
+    texts = [a.message for a in plan(world).actions if isinstance(a, Change) and a.job_id == job_id]
+    kept = next(row.message for row in world.jobs if row.id == job_id)
+    return next((text for text in texts if text is not None), kept)
 
 
 def told(world: Snapshot) -> Snapshot:
