@@ -25,7 +25,7 @@ from builders import (
     work,
 )
 
-from falcon_rm.core.actions import Change, CreatePool, DeleteWork, GiveUp, Note, SubmitWork
+from falcon_rm.core.actions import Action, Change, CreatePool, DeleteWork, GiveUp, Note, SubmitWork
 from falcon_rm.core.case import Case
 from falcon_rm.core.live import LivePool, LiveWork, Operation, Pod
 from falcon_rm.core.model import Failure, Fault, InvalidSpec, Job, Pool, Snapshot, Submission, TaskSpec
