@@ -108,6 +108,7 @@ POOLS = [
     ("refused: the reservation is full", P.FULL, world(ASKS, faulty(ErrorKind.FULL))),
     ("refused for good", P.REFUSED, world(ASKS, faulty(ErrorKind.PERMANENT))),
     ("the cluster's trouble", P.TROUBLE, world(ASKS, faulty(ErrorKind.CLUSTER))),
+    ("ERROR, no row in the ledger", P.BROKEN, world(ASKS, None, live(pool(ASKS), PoolStatus.ERROR))),
     ("deleted by others (P7)", P.STOPPING, world(ASKS, pool(ASKS), live(pool(ASKS), PoolStatus.STOPPING))),
     ("not our instance (P5)", P.TAKEN, world(ASKS, ASKED, live(ASKED, labels=labels("c1", "j1", 1, "other")))),
     ("ours, but of another attempt (P5)", P.TAKEN, world(ASKS, ASKED, live(ASKED, labels=labels("c1", "j1", 2)))),
