@@ -1,0 +1,99 @@
+"""What runs control planes: where its programs come from, and that it ends its own leftovers and nobody else's."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kube import build, plane
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+@pytest.fixture
+def started() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Processes that are ended after the test."""
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def sleeper(folder: Path) -> "subprocess.Popen[bytes]":
+    """Start a process that looks as if the run of a folder had started it."""
+    return subprocess.Popen(SLEEP, env={plane.MARK: str(folder)})
+
+
+def run_of(place: Path, pid: int, begun: int, name: str) -> Path:
+    """Make the folder of a run."""
+    folder = place / f"{plane.PREFIX}{pid}-{begun}-{name}"
+    folder.mkdir()
+    return folder
+
+
+def test_leftovers_of_a_dead_owner_are_ended(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
+    """Its processes and its folder go, also where its process id is another's by now; the living keep theirs."""
+    me = os.getpid()
+    living = run_of(tmp_path, me, plane.start_time(me), "a")
+    dead = run_of(tmp_path, me, plane.start_time(me) - 1, "b")
+    foreign = tmp_path / "falcon-kube-notes"
+    foreign.mkdir()
+    started += [sleeper(living), sleeper(dead), sleeper(tmp_path / f"{dead.name}x")]
+    plane.end_leftovers(tmp_path)
+    assert -9 == started[1].wait(10)
+    assert [None, None] == [started[0].poll(), started[2].poll()]
+    assert [living.name, foreign.name] == sorted(path.name for path in tmp_path.iterdir())
+    assert [started[0].pid] == plane.marked(living)
+
+
+def test_ports_are_free_and_different() -> None:
+    """Each port is given once, and free again afterwards."""
+    with plane.free_ports(3) as ports:
+        assert 3 == len(set(ports))
+    with plane.free_ports(1):
+        pass
+
+
+def test_given_programs_have_to_be_all_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KUBEBUILDER_ASSETS wins, and what it lacks is named."""
+    monkeypatch.setenv(build.GIVEN, str(tmp_path))
+    for name in build.PROGRAMS:
+        (tmp_path / name).touch(mode=0o755)
+    assert tmp_path == build.programs()
+    (tmp_path / "kube-scheduler").unlink()
+    with pytest.raises(build.NoPrograms, match="lacks kube-scheduler"):
+        build.programs()
+
+
+def test_the_version_is_told_to_the_linker() -> None:
+    """Version, major and minor stand in the flags, and every staging module is of the same minor."""
+    version = build.version()
+    _, minor, patch = version.split(".")
+    assert f"-X {build.VERSION_PACKAGE}.gitVersion={version}" in build.flags()
+    assert f"-X {build.VERSION_PACKAGE}.gitMinor={minor}" in build.flags()
+    replaced = re.findall(
+        r"^\tk8s\.io/(\S+) => k8s\.io/(\S+) (\S+)$", (build.HERE / "go.mod").read_text(), re.MULTILINE
+    )
+    assert len(replaced) > 30
+    assert {(name, name, f"v0.{minor}.{patch}") for name, _, _ in replaced} == set(replaced)
+
+
+def test_a_build_is_kept_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was built is used again without a Go; a failed build leaves nothing, and says so."""
+    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.delenv(build.GIVEN, raising=False)
+    monkeypatch.setattr(build, "find_go", lambda: "false")
+    with pytest.raises(build.NoPrograms, match="go build ended with 1"):
+        build.programs()
+    assert ["lock"] == [path.name for path in tmp_path.iterdir()]
+    (tmp_path / build.key()).mkdir()
+    assert tmp_path / build.key() == build.programs()
+
+
+def test_a_go_that_is_none(tmp_path: Path) -> None:
+    """A program that is missing has no version."""
+    assert () == build.go_version(str(tmp_path / "go"))
