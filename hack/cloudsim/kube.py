@@ -203,7 +203,7 @@ class Kube:
         wanted = (options.get("preconditions") or {}).get("uid")
         if wanted is not None and wanted != metadata["uid"]:
             text = (
-                f'Operation cannot be fulfilled on {full(kind)} "{name}": the UID in the precondition ({wanted}) does '
+                f'Operation cannot be fulfilled on {typed(kind)} "{name}": the UID in the precondition ({wanted}) does '
                 f"not match the UID in record ({metadata['uid']}). The object might have been "
                 "deleted and then recreated"
             )
@@ -298,6 +298,11 @@ class Kube:
 def about(kind: str, name: str) -> dict[str, str]:
     """Return what the details of a refusal say of the object."""
     return {"name": name, "kind": kind, **({"group": GROUPS[kind]} if kind in GROUPS else {})}
+
+
+def typed(kind: str) -> str:
+    """Return a kind as a failed precondition names it, such as Job.batch."""
+    return f"{SINGULAR[kind]}.{GROUPS[kind]}" if kind in GROUPS else SINGULAR[kind]
 
 
 def full(kind: str) -> str:

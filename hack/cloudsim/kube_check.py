@@ -142,11 +142,7 @@ def job_causes(name: str, spec: Json) -> Iterator[Cause]:
     template = spec.get("template", {})
     pod = template.get("spec", {})
     if pod.get("restartPolicy") not in ("Never", "OnFailure"):
-        yield (
-            "spec.template.spec.restartPolicy",
-            "FieldValueNotSupported",
-            'Unsupported value: "Always": supported values: "OnFailure", "Never"',
-        )
+        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     yield from policy_causes(spec.get("podFailurePolicy"), pod)
     yield from label_causes("spec.template.labels", template.get("metadata", {}).get("labels") or {})
     yield from pod_causes("spec.template.spec", pod, template.get("metadata", {}))
@@ -223,8 +219,6 @@ def container_causes(field: str, container: Json, volumes: set[str | None]) -> I
         )
     if not container.get("image"):
         yield required(f"{field}.image")
-    elif container["image"] != container["image"].strip():
-        yield invalid(f"{field}.image", container["image"], "must not have leading or trailing whitespace")
     for number, item in enumerate(container.get("env") or []):
         if not item.get("name"):
             yield required(f"{field}.env[{number}].name")

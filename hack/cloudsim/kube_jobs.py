@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 SUCCESS = ("CompletionsReached", "Reached expected number of succeeded pods")
+GENERATED = 58  # characters of a pod's name before the five random ones
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -207,6 +208,7 @@ class Jobs:
         if ANNOTATION in (job["metadata"].get("annotations") or {}):
             metadata["annotations"].setdefault(ANNOTATION, job["metadata"]["annotations"][ANNOTATION])
         prefix = name if index is None else f"{name}-{index}"
+        beginning = f"{name}-" if index is None else f"{name[: GENERATED - len(f'-{index}-')]}-{index}-"
         suffix = "".join(self.kube.world.random.choice(ALPHABET) for _ in range(5))
         spec = template["spec"]
         if index is not None:
@@ -228,8 +230,8 @@ class Jobs:
             "kind": "Pod",
             "metadata": {
                 **metadata,
-                "name": f"{prefix[:57]}-{suffix}",
-                "generateName": f"{prefix[:57]}-",
+                "name": f"{beginning[:GENERATED]}{suffix}",
+                "generateName": beginning,
                 "namespace": job["metadata"]["namespace"],
                 "ownerReferences": [owner],
                 "finalizers": [TRACKING],

@@ -314,7 +314,7 @@ def test_a_pod_needs_the_chips_of_a_whole_host() -> None:
         (("metadata", "name"), "Falcon_J1", 422, "metadata.name: Invalid value"),
         (("metadata", "labels"), {"owner": "a@b.c"}, 422, "metadata.labels: Invalid value"),
         (("metadata", "labels"), {"owner": 3}, 400, "json: cannot unmarshal"),
-        (("spec", "template", "spec", "restartPolicy"), "Always", 422, "Unsupported value"),
+        (("spec", "template", "spec", "restartPolicy"), "Always", 422, "Required value: valid values"),
         (("spec", "template", "spec", "containers"), [], 422, "spec.template.spec.containers: Required value"),
         (("spec", "template", "spec", "containers", 0, "image"), "", 422, "containers[0].image: Required value"),
         (("spec", "template", "spec", "containers", 0, "resources"), {"limits": {"cpu": "two"}}, 400, "quantities"),

@@ -115,11 +115,11 @@ def test_names_and_places_of_indexed_pods(cluster: Cluster) -> None:
 
 
 def test_a_plain_pod_has_the_jobs_name_first(cluster: Cluster) -> None:
-    """<job>-<five characters>, no host name, no index."""
+    """<job>-<five characters>, cut to 58 and five; no host name, no index."""
     name = "j" + "x" * 62
     cluster.create("jobs", job(name, cluster.nodes(1), seconds=None))
     (pod,) = cluster.until(lambda: cluster.pods(name))
-    assert (f"{name[:57]}-", 63) == (pod["metadata"]["name"][:-5], len(pod["metadata"]["name"]))
+    assert (name[:58], 63) == (pod["metadata"]["name"][:-5], len(pod["metadata"]["name"]))
     assert "hostname" not in pod["spec"]
     assert "batch.kubernetes.io/job-completion-index" not in pod["metadata"].get("annotations", {})
 
