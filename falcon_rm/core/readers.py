@@ -218,6 +218,8 @@ def _quantity(name: str, value: object) -> str:
     text = json.dumps(value) if isinstance(value, int | float) else value
     if not isinstance(text, str) or not _QUANTITY.fullmatch(text) or _amount(text) >= 2**63:
         raise Refused("a Kubernetes quantity such as 500m, 2 or 16Gi", value, name)
+    if name.startswith("memory") and _amount(text) % 1:
+        raise Refused("whole bytes, such as 500M or 16Gi", value, name)
     return text
 
 
