@@ -3,7 +3,7 @@ A private MySQL-family server: its own data directory and socket, no network, go
 
 1. It touches no server that is there already: nothing is read from option files, nothing is shared.
 2. It ends with the process that started it, however that ends (Linux), or when it is told to.
-3. It serves root and ordinary users; MariaDB's and MySQL's binaries both do.
+3. It serves root and ordinary users; MariaDB's and MySQL's programs both do.
 """
 
 import ctypes
@@ -17,10 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from attrs import define, field
+import unpacked_mysql
+from attrs import define, field, frozen
 
 PREFIX = "falcon-mysql-"
 """What data directories are called, followed by the process id of the caller."""
@@ -35,16 +37,29 @@ SERVER = (
     "--skip-name-resolve",
     "--loose-performance-schema=OFF",
     "--loose-mysqlx=OFF",
+    "--loose-innodb-redo-log-capacity=32M",
     "--innodb-buffer-pool-size=64M",
     "--innodb-flush-log-at-trx-commit=2",  # survives the death of a process, which is what tests are about
     "--max-connections=200",
 )
+
+PROGRAMS = {"mariadb": ("mariadbd",), "mysql": ("mysqld",), None: ("mariadbd", "mysqld")}
+"""What each server's program is called; without a choice, the first that is found."""
 
 DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 class NoServer(Exception):
     """There is no server to start, or it did not start; the text says what to do."""
+
+
+@frozen
+class Program:
+    """A server program: what starts it, what makes its data directory, and options for both."""
+
+    start: Sequence[str]
+    initialise: Sequence[str]
+    options: Sequence[str] = ()
 
 
 @define
@@ -74,19 +89,23 @@ class PrivateServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start() -> PrivateServer:
-    """Start a server and wait until it answers. Raises NoServer."""
-    binary = find_server()
+def start(kind: str | None = None, *more: str) -> PrivateServer:
+    """
+    Start a server and wait until it answers. Raises NoServer.
+
+    Args:
+        kind: `mariadb` or `mysql`; without it the one that is there.
+        more: options that stand above SERVER.
+    """
+    program = find_program(kind)
     place = _fast_folder()
     _remove_orphans(place)
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
-    user = [f"--user={_user_name()}"]
-    data = f"--datadir={folder / 'data'}"
-    command = [binary, "--no-defaults", data]
+    own = [f"--datadir={folder / 'data'}", f"--user={_user_name()}", *program.options]
     with (folder / "log").open("wb") as log:
-        subprocess.run([*_initialise(binary), data, *user], stdout=log, stderr=log, check=False, timeout=START_SECONDS)
+        subprocess.run([*program.initialise, *own], stdout=log, stderr=log, check=False, timeout=START_SECONDS)
         process = subprocess.Popen(
-            [*command, f"--socket={folder / 'sock'}", f"--pid-file={folder / 'pid'}", *SERVER, *user],
+            [*program.start, *own, f"--socket={folder / 'sock'}", f"--pid-file={folder / 'pid'}", *SERVER, *more],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -101,36 +120,63 @@ def start() -> PrivateServer:
     return server
 
 
-def find_server() -> str:
-    """Return the path of a server binary, installing one where that is ours to do."""
-    found = _which()
+def find_program(kind: str | None = None) -> Program:
+    """Return a server program, getting one where that is ours to do. Raises NoServer."""
+    found = _which(kind)
+    if found is None and kind == "mysql":
+        try:
+            return _unpacked(unpacked_mysql.get())
+        except unpacked_mysql.NoMySql as error:
+            raise NoServer(f"no mysqld on PATH, and none could be got: {error}") from None
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *PACKAGES]):
             subprocess.run(["apt-get", *command], env=environment, stdout=sys.stderr, check=False, timeout=600)
-        found = _which()
+        found = _which(kind)
     if found is None:
         raise NoServer(
-            f"no mariadbd or mysqld on PATH; install one (on Debian or Ubuntu: apt-get install {' '.join(PACKAGES)}),"
-            " or give a server by FALCON_TEST_DATABASE_URL"
+            f"no {' or '.join(PROGRAMS[kind])} on PATH; install one (on Debian or Ubuntu: apt-get install"
+            f" {' '.join(PACKAGES)}), or give a server by FALCON_TEST_DATABASE_URL"
         )
     return found
 
 
-def _which() -> str | None:
+@cache
+def is_there(kind: str) -> bool:
+    """Return whether a server of this kind can be started without getting anything."""
+    return _which(kind) is not None or (kind == "mysql" and unpacked_mysql.unpacked() is not None)
+
+
+def _which(kind: str | None) -> Program | None:
+    """Return the program on PATH; Debian's MariaDB also answers to the name of MySQL's."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
-    return shutil.which("mariadbd", path=path) or shutil.which("mysqld", path=path)
+    for binary in filter(None, (shutil.which(name, path=path) for name in PROGRAMS[kind])):
+        mariadb = _is_mariadb(binary)
+        if kind is None or mariadb == (kind == "mariadb"):
+            return _mariadb(binary) if mariadb else _mysql([binary])
+    return None
 
 
-def _initialise(binary: str) -> Sequence[str]:
-    """Return the command that makes a data directory; MariaDB has a script for it, MySQL an option."""
+def _is_mariadb(binary: str) -> bool:
     version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
-    if "MariaDB" not in version:
-        return [binary, "--no-defaults", "--initialize-insecure"]
+    return "MariaDB" in version
+
+
+def _mariadb(binary: str) -> Program:
     script = shutil.which("mariadb-install-db") or shutil.which("mysql_install_db")
     if script is None:
         raise NoServer("mariadb-install-db is missing; it comes with the server's package")
-    return [script, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]
+    initialise = (script, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
+    return Program((binary, "--no-defaults"), initialise)
+
+
+def _mysql(command: Sequence[str], options: Sequence[str] = ()) -> Program:
+    start = (*command, "--no-defaults")
+    return Program(start, (*start, "--initialize-insecure"), options)
+
+
+def _unpacked(folder: Path) -> Program:
+    return _mysql(unpacked_mysql.command(folder), unpacked_mysql.options(folder))
 
 
 def _user_name() -> str:

@@ -1,11 +1,10 @@
-"""What several test files share: a database server, a fresh database for a test, the profiles of Hypothesis."""
+"""What several test files share: a fresh database for a test, the profiles of Hypothesis."""
 
 import logging
 import os
 from collections.abc import Iterator
 from uuid import uuid4
 
-import private_mysql
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import migrate, sql_files
 
-pytest_plugins = ["cloudsim_fixtures"]
+pytest_plugins = ["cloudsim_fixtures", "database_servers"]
 
 # dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
 settings.register_profile("dev", deadline=None)
@@ -28,20 +27,6 @@ settings.register_profile(
 )
 settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
-
-
-@pytest.fixture(scope="session")
-def database_url() -> Iterator[str]:
-    """The URL of a server's database: the one that FALCON_TEST_DATABASE_URL names, or a private server's."""
-    given = os.environ.get("FALCON_TEST_DATABASE_URL")
-    if given:
-        yield given
-        return
-    server = private_mysql.start()
-    try:
-        yield server.url("mysql")
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The private server ends with its caller, and says where it is."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import private_mysql
 import pytest
+import unpacked_mysql
+
+from falcon_rm.cloud.database import Database, parse_url
 
 HACK = Path(private_mysql.__file__).parent
 
@@ -65,17 +69,47 @@ def test_ends_with_a_caller_that_is_killed() -> None:
     assert not folder.exists()
 
 
+@pytest.mark.every_server
+def test_runs_the_server_that_is_asked_for(database_url: str, database_server: str) -> None:
+    """MariaDB is MariaDB, and MySQL is no MariaDB under that name."""
+    ((version,),) = Database(parse_url(database_url)).rows("SELECT VERSION()")
+    assert database_server in ("given", "mariadb" if "MariaDB" in str(version) else "mysql")
+
+
+def test_says_why_there_is_no_mysql(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where it can neither be found nor got, the error says why."""
+    monkeypatch.setattr("private_mysql._which", lambda kind: None)
+    monkeypatch.setattr("unpacked_mysql.CACHE", tmp_path)
+    monkeypatch.setattr("unpacked_mysql.NEEDS", ("no-such-program",))
+    with pytest.raises(private_mysql.NoServer, match="no mysqld on PATH, and none could be got: no-such-program"):
+        private_mysql.find_program("mysql")
+
+
+def test_an_unsigned_archive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What apt cannot verify is never unpacked."""
+    release = tmp_path / "mirror" / "dists" / "sid" / "Release"
+    release.parent.mkdir(parents=True)
+    release.write_text("Suite: sid\nCodename: sid\nComponents: main\nArchitectures: amd64 arm64\n")
+    monkeypatch.setattr("unpacked_mysql.CACHE", tmp_path / "cache")
+    monkeypatch.setattr("unpacked_mysql._mirror", lambda: f"file:{tmp_path / 'mirror'}")
+    if all(map(shutil.which, unpacked_mysql.NEEDS)):
+        with pytest.raises(unpacked_mysql.NoMySql, match=r"not signed|no Release"):
+            unpacked_mysql.get()
+    assert None is unpacked_mysql.unpacked()
+
+
 def test_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a server on the machine the error says what to install."""
-    monkeypatch.setattr("private_mysql._which", lambda: None)
+    monkeypatch.setattr("private_mysql._which", lambda kind: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(private_mysql.NoServer, match="apt-get install mariadb-server-core"):
-        private_mysql.find_server()
+        private_mysql.find_program()
 
 
-def test_usage() -> None:
+@pytest.mark.parametrize("words", [["start"], ["--server", "postgres"], ["--"], ["--get", "now"]], ids=" ".join)
+def test_usage(words: list[str]) -> None:
     """Words that are no command are refused."""
     done = subprocess.run(
-        [sys.executable, HACK / "mysql", "start"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, HACK / "mysql", *words], capture_output=True, text=True, timeout=60, check=False
     )
     assert (64, "") == (done.returncode, done.stdout)

@@ -1,10 +1,11 @@
-"""What every store promises, asked of the one in memory and of the one on a real server."""
+"""What every store promises, asked of the one in memory and of the one on each real server."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from attrs import evolve
+from database_servers import servers
 from history import START, Audit, Event, Lease
 from memory_store import MemoryStore
 from mysql_store import SteeredStore
@@ -36,10 +37,16 @@ POOL = Pool("c1", "falcon-j1", "j1", 1, "v7x", "2x2x1", "tpu7x-standard-4t", 1, 
 PENDING, WAITING = Status.PENDING, "Waiting"
 
 
-@pytest.fixture(params=["memory", "mysql"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask every question of the store in memory and of each server."""
+    if "store" in metafunc.fixturenames:
+        metafunc.parametrize("database_server", ["memory", *servers()], indirect=True)
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, database_server: str) -> Iterator[Store]:
     """A fresh store of either kind, its clock at START."""
-    if request.param == "memory":
+    if database_server == "memory":
         yield MemoryStore()
         return
     steered = SteeredStore.over(request.getfixturevalue("database"))

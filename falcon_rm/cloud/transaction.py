@@ -36,7 +36,8 @@ SERVE = """
 EVENT = """
     INSERT INTO job_events
       (job_id, at, from_status, from_reason, to_status, to_reason, why, message, cluster_id, pool, attempt)
-    SELECT id, NOW(6), %s, %s, %s, %s, %s, COALESCE(%s, message), cluster_id, COALESCE(%s, node_pool_name), attempt
+    SELECT id, NOW(6), %s, %s, %s, %s, %s, COALESCE(%s, CONVERT(message USING utf8mb4)), cluster_id,
+      COALESCE(%s, node_pool_name), attempt
     FROM job WHERE id = %s
 """
 AUDIT = """

@@ -12,6 +12,8 @@ from falcon_rm.core.words import ClusterStatus
 from falcon_rm.ports import Refused
 from falcon_rm.submission import NewJob
 
+pytestmark = pytest.mark.every_server
+
 JOB = NewJob("j1", "ann", '{"image": "busybox", "device_type": "cpu"}', "n", 3, 60, "a/b")
 
 ROW = {"project": "project-1", "location": "us-central1", "tpu_type": "v7x", "zone": "us-central1-a"}

@@ -12,6 +12,8 @@ from falcon_rm.cloud.schema import NEEDED, Problem, check, check_job, migrate, s
 from falcon_rm.core.words import ErrorKind, Mode, PoolState
 from falcon_rm.ports import StoreDown
 
+pytestmark = pytest.mark.every_server
+
 SQL = Path(__file__).parents[2] / "sql"
 
 

@@ -21,6 +21,8 @@ from falcon_rm.core.model import Pool, Slot
 from falcon_rm.core.words import Mode
 from falcon_rm.ports import StoreDown
 
+pytestmark = pytest.mark.every_server
+
 SPEC = {"image": "busybox", "device_type": "cpu"}
 
 NASTY = "\U0001f680 at\x00 line\n two \ud800"
