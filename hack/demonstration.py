@@ -59,9 +59,9 @@ class Cloud:
         """Return the pools, Jobs and Services of ours in it."""
         found = []
         for path, held in self.state()["clusters"].items():
-            found += [f"pool {path}/{pool['name']}" for pool in held["pools"] if pool["name"].startswith("falcon-")]
-            for kind in ("jobs", "services"):
-                found += [f"{kind} {path}/{item['metadata']['name']}" for item in held[kind]]
+            names = [("pool", pool["name"]) for pool in held["pools"]]
+            names += [(kind, item["metadata"]["name"]) for kind in ("jobs", "services") for item in held[kind]]
+            found += [f"{kind} {path}/{name}" for kind, name in names if name.startswith("falcon-")]
         return found
 
     def _ask(self, path: str, body: object = None) -> Any:
