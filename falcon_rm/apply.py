@@ -70,9 +70,10 @@ class Applier:
         return lambda action: Result.TOLD if write(action) else Result.LOST
 
     def _change(self, action: act.Change) -> Result:
-        if not self._store.commit(action):
-            return Result.LOST
-        return Result.TOLD if action.only_message else Result.DONE
+        done = self._store.commit(action)
+        if action.only_message:
+            return Result.TOLD
+        return Result.DONE if done else Result.LOST
 
     # --- clouds
 

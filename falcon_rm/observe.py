@@ -224,7 +224,7 @@ class _Reader:
             counts = dict.fromkeys(nodes_of, 0)
             for pool in ready.values():
                 counts[pool] = counts.get(pool, 0) + 1
-            view = evolve(view, ready_nodes=counts, nodes=frozenset(ready))
+            view = evolve(view, ready_nodes=counts)
         return view
 
     def _pods(self, kube: Kubernetes, looked: Sequence[str]) -> tuple[Pod, ...]:

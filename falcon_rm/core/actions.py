@@ -235,7 +235,7 @@ ORDER = (
 
 
 def order(action: Action) -> tuple[int, str]:
-    """Return the sort key of an action: its kind, then what it is about."""
+    """Return the sort key of an action: its kind, then what it is about; texts for people come last."""
     match action:
         case CreatePool(pool=pool) | EnterPool(pool=pool):
             about = f"{pool.cluster_id}/{pool.name}"
@@ -253,4 +253,5 @@ def order(action: Action) -> tuple[int, str]:
             about = action.cluster_id
         case Note():
             about = f"{action.kind}/{action.subject}/{action.text}"
-    return ORDER.index(type(action)), about
+    last = isinstance(action, Change) and action.only_message
+    return len(ORDER) if last else ORDER.index(type(action)), about

@@ -81,7 +81,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "if the cluster is gone for good: falcon-rm cluster abandon",
     ),
     "release-stuck": ("资源释放超时: {text}", "the release is stuck: {text}"),
-    "releasing": ("正在释放资源", "giving up its resources"),
 }
 
 EXACT_POSITIONS = 100

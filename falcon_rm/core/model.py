@@ -164,7 +164,6 @@ class ClusterView:
     pods: tuple[Pod, ...] | None = None
     events: tuple[KubeEvent, ...] = ()
     ready_nodes: Mapping[str, int] = field(factory=dict)
-    nodes: frozenset[str] | None = None  # names of the nodes of the pools looked at that are Ready
     reservation: Reservation | None = None
     health: str | None = None  # what `cluster_health` says now: written only when it changes
     known_zone: str | None = None  # the zone `cluster_health` holds

@@ -15,7 +15,7 @@ from falcon_rm.core.actions import Action, Change, EnsureSlot, Note, RecordHealt
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen, decide
 from falcon_rm.core.messages import Messages
-from falcon_rm.core.model import Job, Snapshot, TaskSpec
+from falcon_rm.core.model import ClusterView, Job, Snapshot, TaskSpec
 from falcon_rm.core.scene import Scene, scene
 from falcon_rm.core.schedule import Decision, Kind, schedule
 from falcon_rm.core.situation import situation
@@ -49,8 +49,9 @@ def plan(snapshot: Snapshot) -> Plan:
     """Return what to do about this snapshot."""
     seen = scene(_sorted(snapshot))
     messages = Messages(snapshot.bounds.language)
-    decisions = schedule(seen, messages)
-    demand = Demand(seen, _joins(decisions))
+    scheduled = schedule(seen, messages)
+    decisions = scheduled.decisions
+    demand = Demand(seen, _joins(decisions), scheduled.kept_for)
     actions: list[Action] = []
     unknown: list[Unknown] = [*_unread_clusters(seen)]
     for job in seen.snapshot.jobs:
@@ -81,9 +82,15 @@ def _sorted(snapshot: Snapshot) -> Snapshot:
     return evolve(
         snapshot,
         jobs=tuple(sorted(snapshot.jobs, key=lambda job: (-job.priority, job.created_at, job.id))),
-        views=tuple(sorted(snapshot.views, key=lambda view: (view.cluster.name, view.cluster.id))),
+        views=tuple(sorted(map(_sorted_view, snapshot.views), key=lambda view: (view.cluster.name, view.cluster.id))),
         pools=tuple(sorted(snapshot.pools, key=lambda pool: (pool.cluster_id, pool.name))),
     )
+
+
+def _sorted_view(view: ClusterView) -> ClusterView:
+    pods = None if view.pods is None else tuple(sorted(view.pods, key=lambda pod: (pod.name, pod.uid)))
+    events = tuple(sorted(view.events, key=lambda event: (event.last_seen, event.about, event.reason, event.message)))
+    return evolve(view, pods=pods, events=events)
 
 
 def _job(

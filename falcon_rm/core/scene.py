@@ -169,7 +169,7 @@ def scene(snapshot: Snapshot) -> Scene:
     for view in snapshot.views:
         for pod in view.pods or ():
             pods[view.cluster.id, pod.work].append(pod)
-        for operation in sorted(view.operations or (), key=lambda operation: operation.started):
+        for operation in sorted(view.operations or (), key=lambda operation: (operation.started, operation.name)):
             # The link may name the project by its number: a location's operations are told apart by cluster and pool.
             *_, kind, cluster, _, pool = ["", "", "", "", *operation.target.split("/")]
             if (kind, cluster) == ("clusters", view.cluster.gke):

@@ -59,9 +59,15 @@ class _Tally:
     held_for: dict[str, Job] = Factory(dict)  # reservations nobody behind this job may take from
     fitting: dict[tuple[str | None, bool], tuple[list[ClusterView], list[str]]] = Factory(dict)
 
-    def free_pool(self, task: TaskSpec, cluster_id: str) -> Pool | None:
+    def free_pool(self, job: Job, cluster_id: str) -> Pool | None:
+        """Return the best free pool that fits a job; none of a reservation whose room is kept for another."""
+        task = task_of(job)
         free = self.scene.free_pools(cluster_id) if task.shape else ()
-        return next((p for p in free if fits(p, task) and (cluster_id, p.name) not in self.promised), None)
+        for pool in free:
+            kept_for = self.held_for.get(pool.reservation or "", job)
+            if fits(pool, task) and kept_for is job and (cluster_id, pool.name) not in self.promised:
+                return pool
+        return None
 
     def room(self, task: TaskSpec, view: ClusterView) -> int | None:
         """Return the slices left for this shape; None if nobody knows."""
@@ -91,8 +97,16 @@ class _Tally:
         return self.fitting[key]
 
 
-def schedule(scene: Scene, messages: Messages) -> dict[str, Decision]:
-    """Return what every job that is new or waits should do now; jobs whose spec is invalid are left out."""
+@frozen
+class Schedule:
+    """What every job that is new or waits should do now, and for which job a reservation's room is kept."""
+
+    decisions: Mapping[str, Decision]
+    kept_for: Mapping[str, str]
+
+
+def schedule(scene: Scene, messages: Messages) -> Schedule:
+    """Return the schedule of one pass; jobs whose spec is invalid are left out."""
     tally = _Tally(scene, messages)
     jobs = [job for job in scene.snapshot.jobs if isinstance(job.task, TaskSpec)]
     waiting = [job for job in jobs if scene.phases[job.id] is Phase.WAITING]
@@ -105,7 +119,7 @@ def schedule(scene: Scene, messages: Messages) -> dict[str, Decision]:
     decisions |= _move(waiting, decisions, tally)
     for job in sorted((job for job in jobs if scene.phases[job.id] is Phase.NEW), key=place):
         decisions[job.id] = _choose(job, tally)
-    return decisions
+    return Schedule(decisions, {path: job.id for path, job in tally.held_for.items()})
 
 
 def task_of(job: Job) -> TaskSpec:
@@ -178,13 +192,13 @@ def _choose(job: Job, tally: _Tally) -> Decision:
         cluster = view.cluster
         return (
             backoff_until(job, cluster.id, scene) is not None,
-            task.shape is not None and tally.free_pool(task, cluster.id) is None,
+            task.shape is not None and tally.free_pool(job, cluster.id) is None,
             tally.depth.get((cluster.id, task.topology), 0) if task.shape else _cpu_jobs(cluster.id, tally),
             cluster.name,
         )
 
     best = min(fitting, key=rank).cluster
-    pool = tally.free_pool(task, best.id)
+    pool = tally.free_pool(job, best.id)
     if pool:
         tally.promised.add((best.id, pool.name))
     key = (best.id, task.topology)
@@ -228,7 +242,7 @@ def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
         return False
     if backoff_until(job, cluster.id, tally.scene) is not None:
         return False
-    if tally.free_pool(task, cluster.id) or mode_for(task, cluster) is not Mode.RESERVATION:
+    if tally.free_pool(job, cluster.id) or mode_for(task, cluster) is not Mode.RESERVATION:
         return True
     return (tally.room(task, view) or 0) > 0 and reservation_path(cluster) not in tally.held_for
 
@@ -284,7 +298,7 @@ def _serve(
 def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
     """Return whether a job could start here now: with a free pool, or with a new one if there is room for it."""
     task, cluster, messages = task_of(job), view.cluster, tally.messages
-    pool = tally.free_pool(task, cluster.id)
+    pool = tally.free_pool(job, cluster.id)
     if pool:
         say = messages.say("taking", pool=pool.name, mode=pool.mode)
         return Decision(Kind.CLAIM, say, cluster.id, pool, pool.mode)

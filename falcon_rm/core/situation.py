@@ -56,9 +56,11 @@ def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.pools is None:
         return PoolSeen.UNKNOWN
+    if ledger is None and phase in LEAVING:
+        return PoolSeen.NONE  # nothing to give up; what the name lists, the sweep enters or leaves alone
     live = scene.live.get((view.cluster.id, job.node_pool_name))
     if live is None:
-        return _see_missing(ledger, phase, scene)
+        return _see_missing(ledger, scene)
     if not _is_as_written(live, ledger, job, scene):
         return PoolSeen.TAKEN
     return _see_listed(live, ledger, job, phase, scene)
@@ -96,9 +98,9 @@ def may_still_show(ledger: Pool, scene: Scene) -> bool:
     )
 
 
-def _see_missing(ledger: Pool | None, phase: Phase, scene: Scene) -> PoolSeen:
+def _see_missing(ledger: Pool | None, scene: Scene) -> PoolSeen:
     if ledger is None:
-        return PoolSeen.NONE if phase in LEAVING else PoolSeen.LOST
+        return PoolSeen.LOST
     if ledger.seen_at is not None:
         return PoolSeen.LOST
     fault = pool_fault(ledger, None, scene)
@@ -163,7 +165,8 @@ def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     never_asked = not job.job_uid and (submission is None or waited)
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.works is None:
-        return WorkSeen.ABSENT if never_asked else WorkSeen.UNKNOWN
+        may_be_sent = phase in (Phase.DISPATCHING, Phase.WAITING_FOR_NODE)
+        return WorkSeen.ABSENT if never_asked and not may_be_sent else WorkSeen.UNKNOWN
     live = scene.work_of(job)
     if live is None:
         return _see_missing_work(job, phase, scene)

@@ -38,7 +38,7 @@ BARE: Mapping[str, Value] = {"node_pool_name": None, "job_uid": None, "dispatche
 def act(case: Case) -> Iterator[Action]:
     """Yield the action of a step, and beside a call that may be refused for long what people are told."""
     action = _act(case)
-    told = _wait(case) if isinstance(action, CreatePool) else None
+    told = _wait(case) if isinstance(action, CreatePool | SubmitWork) else None
     yield from (step for step in (told, action) if step)
 
 
@@ -79,8 +79,7 @@ def _queue(case: Case) -> Action | None:
             message=case.messages.invalid(job.task),
             columns={"finished_at": NOW},
         )
-    if decision is None:
-        return None
+    assert decision is not None
     if decision.kind is Kind.CLAIM:
         return _claim(case, decision)
     reason = Reason.CLUSTER_BUSY if decision.kind is Kind.BUSY else decision.reason
@@ -320,8 +319,7 @@ def _note(case: Case) -> Action:
 
 def _delete_work(case: Case) -> Action | None:
     job, work = case.job, case.scene.work_of(case.job)
-    if work is None:
-        return None
+    assert work is not None
     cluster = case.scene.views[job.cluster_id or ""].cluster
     why = "it is over" if case.step.verb is Verb.CLEAN else f"it is to stop: {job.outcome or job.status}"
     return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why)

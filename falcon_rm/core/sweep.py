@@ -20,6 +20,7 @@ from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Key, Scene, fits
+from falcon_rm.core.schedule import task_of
 from falcon_rm.core.shapes import shape_of
 from falcon_rm.core.situation import may_still_show
 from falcon_rm.core.words import PoolState, PoolStatus
@@ -49,17 +50,18 @@ class Demand:
 
     scene: Scene
     joins: Mapping[str, str] = Factory(dict)  # job -> cluster: who joins a queue, or moves to another, in this pass
+    kept_for: Mapping[str, str] = Factory(dict)  # reservation -> the one job that may have of it now
     kept: set[Key] = Factory(set)
-    unserved: dict[Key, list[TaskSpec]] = Factory(dict)  # by (cluster, topology)
+    unserved: dict[Key, list[Job]] = Factory(dict)  # by (cluster, topology)
 
     def __attrs_post_init__(self) -> None:
         for job in self.scene.snapshot.jobs:
             waits = self.scene.phases[job.id] is Phase.WAITING
             cluster_id = self.joins.get(job.id) or (job.cluster_id if waits else None)
             if cluster_id and isinstance(job.task, TaskSpec) and job.task.shape:
-                self.unserved.setdefault((cluster_id, job.task.topology), []).append(job.task)
-        for tasks in self.unserved.values():
-            tasks.sort(key=lambda task: task.mode is None)  # who named a mode has fewer pools to choose from
+                self.unserved.setdefault((cluster_id, job.task.topology), []).append(job)
+        for jobs in self.unserved.values():
+            jobs.sort(key=lambda job: task_of(job).mode is None)  # who named a mode has fewer pools to choose from
         for cluster_id in sorted({cluster_id for cluster_id, _ in self.unserved}):
             for pool in self.scene.free_pools(cluster_id):
                 if self.wants(pool):
@@ -70,11 +72,14 @@ class Demand:
         view = self.scene.views.get(pool.cluster_id)
         if view is None or view.cluster.status != "active":
             return False
-        tasks = self.unserved.get((pool.cluster_id, pool.topology), [])
-        task = next((task for task in tasks if fits(pool, task)), None)
-        if task:
-            tasks.remove(task)
-        return task is not None
+        jobs = self.unserved.get((pool.cluster_id, pool.topology), [])
+        job = next((job for job in jobs if self._may_have(job, pool)), None)
+        if job:
+            jobs.remove(job)
+        return job is not None
+
+    def _may_have(self, job: Job, pool: Pool) -> bool:
+        return fits(pool, task_of(job)) and self.kept_for.get(pool.reservation or "", job.id) == job.id
 
 
 @define

@@ -57,7 +57,10 @@ def blind_clusters_are_left_alone(snapshot: Snapshot, plan: Plan) -> None:
     touched = {action.cluster.id for action in plan.actions if isinstance(action, CreatePool | DeletePool)}
     touched |= {action.cluster_id for action in plan.actions if isinstance(action, EndLease | RetirePool)}
     assert set() == touched & no_pools
-    assert set() == {action.cluster.id for action in plan.actions if isinstance(action, DeleteWork)} & no_works
+    assert (
+        set()
+        == {action.cluster.id for action in plan.actions if isinstance(action, SubmitWork | DeleteWork)} & no_works
+    )
     seen = scene(snapshot)
     for change in changes(plan):
         job = seen.jobs[change.job_id]

@@ -1,6 +1,8 @@
 """Every message that the contract promises, word for word, in Chinese and in English (contract.md 3)."""
 
+import ast
 import string
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,12 +29,14 @@ from builders import (
     work,
 )
 
+from falcon_rm.core import messages
 from falcon_rm.core.live import Condition, ContainerState, LivePool, LiveWork, Pod
 from falcon_rm.core.messages import SENTENCES, Messages, moment, span
 from falcon_rm.core.model import Fault, InvalidSpec, Job, Pool, Snapshot, Submission
 from falcon_rm.core.pods import Ended, HeldUp
 from falcon_rm.core.words import ErrorKind, Mode, PoolState, PoolStatus
 
+CORE = Path(messages.__file__).parent
 ZH, ENGLISH = Messages("zh"), Messages("en")
 
 RESERVED = cluster(default_reservation="r")
@@ -275,3 +279,24 @@ def test_span(seconds: float, shown: str) -> None:
 def test_moment() -> None:
     """UTC, to the second."""
     assert "2023-11-14T22:13:20Z" == moment(NOW + 0.9)
+
+
+def test_every_sentence_is_used() -> None:
+    """No sentence is left that nobody says, and none is said that is not there."""
+    literals: set[str] = set()
+    for path in CORE.glob("*.py"):
+        if path.name != "messages.py":
+            literals |= said(ast.parse(path.read_text(encoding="utf-8")))
+    own = {
+        node.args[0].value
+        for node in ast.walk(ast.parse((CORE / "messages.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", "") == "say"
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert set() == set(SENTENCES) - literals - own
+
+
+def said(module: ast.Module) -> set[str]:
+    """Return the strings of a module."""
+    return {node.value for node in ast.walk(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

@@ -19,17 +19,19 @@ from builders import (
     pool,
     seen,
     snapshot,
+    step,
     task,
     unread,
     view,
     work,
 )
 
+from falcon_rm.core.actions import Change, SubmitWork
 from falcon_rm.core.live import Condition, ContainerState, KubeEvent, LivePool, LiveWork, Operation, Pod
 from falcon_rm.core.machine import Chance, PoolSeen, Timing, WorkSeen
 from falcon_rm.core.model import ClusterView, Fault, Job, Pool, Snapshot, Submission
 from falcon_rm.core.situation import is_short
-from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState, PoolStatus
+from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState, PoolStatus, Status
 
 P, W = PoolSeen, WorkSeen
 ASKS = job("j1", "Pending/Provisioning")
@@ -348,3 +350,20 @@ def test_bounds_are_those_in_force() -> None:
     """A deadline comes from the bounds of the snapshot."""
     short = evolve(EN, pool_timeout=40)
     assert Timing.LATE == seen(evolve(world(ASKS, pool(ASKS)), bounds=short)).timing
+
+
+@pytest.mark.parametrize("odd", [{"labels": {}}, {"mode": None}, {"machine_type": "n2"}])
+def test_abort_without_a_ledger_row_ends(odd: dict[str, Any]) -> None:
+    """A job that the ledger leases nothing to owns nothing, whatever stands under its pool's name."""
+    stops = job("j1", "Aborting", aborting_at=NOW - 99999)
+    found = step(snapshot(stops, views=(view(live(pool(stops), **odd)),)))
+    assert isinstance(found, Change)
+    assert Status.ABORTED == found.to_status
+
+
+@pytest.mark.parametrize(
+    "blind", [unread(cluster(status=ClusterStatus.OFFLINE), "offline"), view(works=None, pods=None)]
+)
+def test_cpu_job_is_not_submitted_where_nothing_was_read(blind: ClusterView) -> None:
+    """Nothing is made on a cluster whose Jobs are unknown."""
+    assert not isinstance(step(snapshot(job("j1", "Pending/Dispatching", task("cpu")), views=(blind,))), SubmitWork)
