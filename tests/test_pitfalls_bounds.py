@@ -7,9 +7,10 @@ from cloudsim.errors import SimError
 from cloudsim.faults import Fault
 from cloudsim.gke_pools import Doom
 from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, Workload
-from world import Falcon, cluster, spec
+from world import ZONE, Falcon, cluster, spec
 from world_acts import NAMESPACE, calls, make_pool, objects, pods, pools_of_pods, watch
 
+from falcon_rm.core.model import Bounds
 from falcon_rm.core.words import PoolState
 
 PATH = cluster("c1").path
@@ -207,3 +208,18 @@ def test_one_list_that_lacks_a_pool_ends_no_running_job() -> None:
     falcon.sim.faults.add(Fault("gke.list_node_pools", "partial", drop=1))
     falcon.passes(3)
     assert ("Running", None) == (falcon.state("j1"), falcon.job("j1").outcome)
+
+
+def test_a_large_job_is_not_starved_by_small_ones_that_pass_a_pool_on() -> None:
+    """Once a slice has lacked room for FALCON_ROOM_HOLD, pools of its reservation are not handed on either (P67)."""
+    falcon = Falcon(cluster("c1", default_reservation="r"), bounds=Bounds(language="en", room_hold=600))
+    falcon.sim.add_reservation("p", ZONE, "r", "ct6e-standard-4t", 4)
+    falcon.submit("small-0", spec("2x2", mode="reservation"))
+    falcon.until_state("small-0", "Running")
+    falcon.submit("large", spec("4x4", mode="reservation"), actor="bob")
+    for number in range(1, 60):
+        falcon.submit(f"small-{number}", spec("2x2", mode="reservation"))
+        falcon.passes(6)
+        if falcon.state("large") == "Running":
+            break
+    assert falcon.state("large") in ("Running", "Succeeded")
