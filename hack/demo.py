@@ -6,6 +6,7 @@ The demonstration: submit hack/demo.d to a real `falcon-rm run` against the simu
 3. It ends when all is quiet: every job terminal, no pool, Job or Service of ours in the simulated cloud.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -41,10 +42,13 @@ ENDED = """
 
 def main() -> int:
     """Run the demonstration; return its exit code."""
+    parser = argparse.ArgumentParser(prog="hack/demo", description="Show Falcon at work on a simulated Google Cloud.")
+    parser.add_argument("--kubernetes", choices=("simulated", "real"), default="simulated", help="real: hack/kube's")
+    real = parser.parse_args().kubernetes == "real"
     tell(
         "A simulated Google Cloud starts: GKE, Compute and three Kubernetes clusters, four times as fast as real ones."
     )
-    with served() as cloud, tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory:
+    with served(real_kubernetes=real) as cloud, tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory:
         os.environ.update(cloud.environment, **SETTINGS)
         return demonstrate(cloud, Path(directory) / "falcon-rm.log")
 

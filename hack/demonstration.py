@@ -71,9 +71,10 @@ class Cloud:
 
 
 @contextmanager
-def served(scenario: Path = SCENARIO) -> Iterator[Cloud]:
-    """Serve a simulated cloud for as long as the context lasts."""
-    command = [sys.executable, str(HERE / "cloudsim" / "serve"), str(scenario)]
+def served(scenario: Path = SCENARIO, *, real_kubernetes: bool = False) -> Iterator[Cloud]:
+    """Serve a simulated cloud for as long as the context lasts; its Kubernetes may be real control planes."""
+    options = ["--real-kubernetes"] if real_kubernetes else []
+    command = [sys.executable, str(HERE / "cloudsim" / "serve"), *options, str(scenario)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
