@@ -20,6 +20,7 @@ from falcon_rm.cloud.database import Argument, Database, LostRace, Run, Unstorab
 from falcon_rm.cloud.rows import LIVE, pools_where, read_rows, read_statuses
 from falcon_rm.cloud.transaction import (
     FREE_SLOT,
+    GUARD,
     LOCK_SLOT,
     POOL_FAULT,
     audit,
@@ -242,8 +243,7 @@ class MySqlStore:
         """Write down what is about to be submitted; the first time stands."""
 
         def work(run: Run) -> None:
-            guard = "SELECT id FROM job WHERE id = %s AND version = %s AND status = %s"
-            if not run.rows(guard, (action.job_id, action.version, action.status)):
+            if not run.rows(f"SELECT id FROM job WHERE {GUARD}", (action.job_id, action.version, action.status)):
                 raise LostRace
             run.write(
                 "INSERT INTO workloads (cluster_id, name, job_id, attempt, requested_at)"
@@ -260,8 +260,7 @@ class MySqlStore:
 
         def work(run: Run) -> None:
             run.must(
-                f"UPDATE job SET job_uid = %s{dispatched}, version = version + 1"
-                " WHERE id = %s AND version = %s AND status = %s",
+                f"UPDATE job SET job_uid = %s{dispatched}, version = version + 1 WHERE {GUARD}",
                 (uid, action.job_id, action.version, action.status),
             )
             run.write(

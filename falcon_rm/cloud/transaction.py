@@ -24,6 +24,12 @@ COLUMNS = TIMES | {
 }  # fmt: skip
 """The columns of `job` that a Change may write beside status, reason, message and version (contract.md 2)."""
 
+GUARD = "id = %s AND version = %s AND STRCMP(status, %s) = 0"
+"""
+Finds a row of `job` that is as it was read. An `=` would let MariaDB come by the index on status, and lock its entry
+before the row: the opposite order of upstream's statements, and now and then upstream's would be the deadlock's victim.
+"""
+
 LOCK_SLOT = "SELECT holder FROM queue_slots WHERE cluster_id = %s AND topology = %s FOR UPDATE"
 TAKE_SLOT = "UPDATE queue_slots SET holder = %s, held_at = NOW(6) WHERE cluster_id = %s AND topology = %s"
 FREE_SLOT = (
@@ -158,7 +164,7 @@ def _write_job(run: Run, change: Change, message: str | None) -> None:
         sets.append(f"{column} = {expression}")
         arguments.extend(values)
     run.must(
-        f"UPDATE job SET {', '.join(sets)}, version = version + 1 WHERE id = %s AND version = %s AND status = %s",
+        f"UPDATE job SET {', '.join(sets)}, version = version + 1 WHERE {GUARD}",
         (*arguments, change.job_id, change.version, change.from_status),
     )
 

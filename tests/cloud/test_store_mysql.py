@@ -16,6 +16,7 @@ from mysql_store import SteeredStore
 from falcon_rm.cloud.database import Database, LostRace, Run, parse_url
 from falcon_rm.cloud.schema import sql_files
 from falcon_rm.cloud.store import MySqlStore
+from falcon_rm.cloud.transaction import GUARD
 from falcon_rm.core.actions import NOW, Change, EnsureSlot, FreeSlot, Note
 from falcon_rm.core.model import Pool, Slot
 from falcon_rm.core.words import Mode
@@ -398,6 +399,14 @@ def test_history_is_not_read(store: SteeredStore) -> None:
         columns = ", ".join(changed.get(str(name), f"one.{name}") for (name,) in names)
         alter(store, HISTORY.format(table=table, columns=columns, key=key, like=like))
     assert examined(store) <= before + 50
+
+
+def test_a_guard_locks_the_row_first(store: SteeredStore) -> None:
+    """A guarded write comes by the primary key, as upstream's statements do, so no two wait for each other (P90)."""
+    queue(store, *[f"j{n}" for n in range(20)])
+    sql = f"EXPLAIN FORMAT = TRADITIONAL UPDATE job SET version = version + 1 WHERE {GUARD}"
+    (plan,) = store.others.rows(sql, ("j1", 0, "Pending"))
+    assert ["PRIMARY", "PRIMARY"] == [value for value in plan if value in ("PRIMARY", "job_status")]
 
 
 def test_the_two_roles(database: str, store: SteeredStore) -> None:
