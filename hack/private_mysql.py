@@ -6,17 +6,15 @@ A private MySQL-family server: its own data directory and socket, no network, go
 3. It serves root and ordinary users; MariaDB's and MySQL's programs both do.
 """
 
-import ctypes
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -28,6 +26,14 @@ PREFIX = "falcon-mysql-"
 """What data directories are called, followed by the process id of the caller."""
 
 START_SECONDS, STOP_SECONDS = 60, 20
+DYING = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL: linux/prctl.h
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""A program that becomes another one which ends with its caller."""
 
 PACKAGES = ("mariadb-server-core", "mariadb-client-core")
 
@@ -45,8 +51,6 @@ SERVER = (
 
 PROGRAMS = {"mariadb": ("mariadbd",), "mysql": ("mysqld",), None: ("mariadbd", "mysqld")}
 """What each server's program is called; without a choice, the first that is found."""
-
-DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 class NoServer(Exception):
@@ -105,11 +109,12 @@ def start(kind: str | None = None, *more: str) -> PrivateServer:
     with (folder / "log").open("wb") as log:
         subprocess.run([*program.initialise, *own], stdout=log, stderr=log, check=False, timeout=START_SECONDS)
         process = subprocess.Popen(
-            [*program.start, *own, f"--socket={folder / 'sock'}", f"--pid-file={folder / 'pid'}", *SERVER, *more],
+            _dying_with_us(
+                [*program.start, *own, f"--socket={folder / 'sock'}", f"--pid-file={folder / 'pid'}", *SERVER, *more]
+            ),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 (nothing else runs in a process that has just begun)
         )
     server = PrivateServer(folder, process)
     try:
@@ -200,18 +205,11 @@ def _remove_orphans(place: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)  # others' folders are not ours to remove, and stay
 
 
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what the child does before it becomes the server: it asks to be ended when *parent* ends."""
+def _dying_with_us(command: Sequence[str]) -> list[str]:
+    """Return a command that ends with this process, at its own request: a fork of a process with threads may hang."""
     if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def before_exec() -> None:
-        libc.prctl(DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before_exec
+        return list(command)
+    return [sys.executable, "-c", DYING, str(os.getpid()), *command]
 
 
 def _wait(server: PrivateServer) -> None:

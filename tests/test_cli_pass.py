@@ -24,7 +24,7 @@ def invoke(falcon: Falcon, *arguments: str) -> Result:
         raise AssertionError("a pass asks the store alone")
 
     app = App(
-        settings=Settings,
+        settings=lambda: Settings(limits=falcon.bounds),
         store=lambda: nullcontext(falcon.store),
         database=no_database,
         clouds=lambda: DirectClouds(falcon.sim),

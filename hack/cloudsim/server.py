@@ -89,7 +89,7 @@ class CloudSim:
         return {
             **self.premises.environment(),
             "FALCON_GKE_ENDPOINT": f"127.0.0.1:{self._gke.port}",
-            "FALCON_COMPUTE_ENDPOINT": f"127.0.0.1:{self._compute.port}",
+            "FALCON_COMPUTE_ENDPOINT": f"https://127.0.0.1:{self._compute.port}",
         }
 
     def stop(self) -> None:

@@ -44,7 +44,7 @@ def finish(there: Site, url: str) -> dict[str, str]:
     """Run one more process until all is quiet; return how the jobs ended, if all the books agree."""
     rows = Database(parse_url(url))
     last = there.begin(url, "run")
-    until(lambda: is_quiet(rows, there), 60)
+    until(lambda: is_quiet(rows, there), 240)
     last.kill(signal.SIGTERM)
     assert 0 == last.wait(10).code
     assert [] == [line for line in last.lines() if line["severity"] == "ERROR"]
