@@ -17,7 +17,7 @@ GRANT SELECT, INSERT, UPDATE ON pool_leases TO falcon_controller;
 GRANT SELECT, INSERT, UPDATE ON workloads TO falcon_controller;
 GRANT SELECT, INSERT ON job_events TO falcon_controller;
 GRANT SELECT, INSERT ON audit_events TO falcon_controller;
-GRANT SELECT, INSERT ON falcon_meta TO falcon_controller;
+GRANT SELECT ON falcon_meta TO falcon_controller;
 
 -- Upstream, and whoever runs `falcon-rm submit` and `falcon-rm abort`.
 GRANT SELECT, DELETE ON job TO falcon_upstream;

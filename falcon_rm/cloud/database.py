@@ -152,6 +152,16 @@ class Database:
             raise StoreDown("the database was busy")
         return answer[0]
 
+    def has(self, table: str) -> bool:
+        """Return whether there is a table or view of this name. Raises StoreDown: among others, it may not be read."""
+        try:
+            self.rows(f"SELECT 1 FROM {table} LIMIT 0")
+        except StoreDown as error:
+            if isinstance(error.__cause__, pymysql.err.Error) and error.__cause__.args[:1] == (ER.NO_SUCH_TABLE,):
+                return False
+            raise
+        return True
+
     def unit(self, work: Callable[[Run], None]) -> bool:
         """
         Carry out *work* as one transaction; False if it lost a race and nothing of it was kept.

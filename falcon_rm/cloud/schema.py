@@ -171,6 +171,8 @@ def _remember(database: Database, name: str, value: str) -> None:
 def check(database: Database) -> tuple[Problem, ...]:
     """Return what keeps Falcon from working on this database; nothing is changed."""
     done = _taken(database)
+    if not done:
+        database.has("falcon_meta")  # what may not be read looks as if it were missing
     missing = [Problem(step, "this step was not taken", "falcon-rm db migrate") for step in steps() if step not in done]
     return (*missing, *check_job(database))
 
@@ -178,6 +180,8 @@ def check(database: Database) -> tuple[Problem, ...]:
 def check_job(database: Database) -> tuple[Problem, ...]:
     """Return what `job`, a table or a view, lacks."""
     actual = {str(row[0]).lower(): Actual(*row[1:]) for row in database.rows(ACTUAL)}  # type: ignore[arg-type]
+    if NEEDED.keys() - actual.keys():
+        database.has("job")
     if not actual:
         return (Problem("job", "there is no table or view of this name", sql_files()["job.sql"]),)
     problems = []

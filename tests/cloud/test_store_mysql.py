@@ -14,9 +14,7 @@ from history import START
 from mysql_store import SteeredStore
 
 from falcon_rm.cloud.database import Database, LostRace, Run, parse_url
-from falcon_rm.cloud.schema import sql_files
 from falcon_rm.cloud.store import MySqlStore
-from falcon_rm.cloud.transaction import GUARD
 from falcon_rm.core.actions import NOW, Change, EnsureSlot, FreeSlot, Note
 from falcon_rm.core.model import Pool, Slot
 from falcon_rm.core.words import Mode
@@ -399,43 +397,3 @@ def test_history_is_not_read(store: SteeredStore) -> None:
         columns = ", ".join(changed.get(str(name), f"one.{name}") for (name,) in names)
         alter(store, HISTORY.format(table=table, columns=columns, key=key, like=like))
     assert examined(store) <= before + 50
-
-
-def test_a_guard_locks_the_row_first(store: SteeredStore) -> None:
-    """A guarded write comes by the primary key, as upstream's statements do, so no two wait for each other (P90)."""
-    queue(store, *[f"j{n}" for n in range(20)])
-    sql = f"EXPLAIN FORMAT = TRADITIONAL UPDATE job SET version = version + 1 WHERE {GUARD}"
-    (plan,) = store.others.rows(sql, ("j1", 0, "Pending"))
-    assert ["PRIMARY", "PRIMARY"] == [value for value in plan if value in ("PRIMARY", "job_status")]
-
-
-def test_the_two_roles(database: str, store: SteeredStore) -> None:
-    """The controller's role does all that a pass needs, and may not touch what is upstream's."""
-    queue(store, "j1")
-    name = store.database.address.database[-12:]
-    grants = sql_files()["grants.sql"].replace("falcon_controller", f"c{name}").replace("falcon_upstream", f"u{name}")
-    lines = "\n".join(line for line in grants.splitlines() if not line.startswith("--"))
-    for statement in filter(None, map(str.strip, lines.split(";"))):
-        alter(store, statement)
-    ((version,),) = store.others.rows("SELECT VERSION()")
-    to = "FOR" if "MariaDB" in str(version) else "TO"
-    try:
-        for role in ("c", "u"):
-            alter(store, f"CREATE USER '{role}u{name}'@'%' IDENTIFIED BY 'secret'")
-            alter(store, f"GRANT {role}{name} TO '{role}u{name}'@'%'")
-            alter(store, f"SET DEFAULT ROLE {role}{name} {to} '{role}u{name}'@'%'")
-        controller, upstream = (database.replace("root@", f"{role}u{name}:secret@", 1) for role in ("c", "u"))
-        with MySqlStore.at(controller) as own:
-            assert own.commit(claim())
-            assert own.read().jobs
-            with pytest.raises(StoreDown, match="114"):
-                own.database.unit(lambda run: run.must("UPDATE job SET priority = 1 WHERE id = 'j1'"))
-        with MySqlStore.at(upstream) as own:
-            abort = "UPDATE job SET status = 'Aborting', aborting_at = NOW(6) WHERE id = 'j1'"
-            assert own.database.unit(lambda run: run.must(abort))
-            with pytest.raises(StoreDown, match="114"):
-                own.database.unit(lambda run: run.must("UPDATE job SET version = 1 WHERE id = 'j1'"))
-    finally:
-        for role in ("c", "u"):
-            alter(store, f"DROP USER IF EXISTS '{role}u{name}'@'%'")
-            alter(store, f"DROP ROLE {role}{name}")

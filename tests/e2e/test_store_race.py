@@ -12,6 +12,7 @@ from attrs import define, field
 from falcon_rm.cloud.database import Database, Run, parse_url
 from falcon_rm.cloud.rows import LIVE
 from falcon_rm.cloud.store import MySqlStore
+from falcon_rm.cloud.transaction import GUARD
 from falcon_rm.core.actions import NOW, Change, EnsureSlot, GiveUp
 from falcon_rm.core.model import Pool
 from falcon_rm.core.words import Mode
@@ -165,3 +166,14 @@ def test_the_race_on_rows(database: str) -> None:
     assert {holder for (holder,) in slots} <= {job_id for job_id, _ in holding}
     assert race.tries >= TRIES
     assert len(race.wins) > TRIES // 10
+
+
+def test_a_guard_locks_the_row_first(database: str) -> None:
+    """A guarded write comes by the primary key, as upstream's statements do, so no two wait for each other (P90)."""
+    base = Database(parse_url(database))
+    for number in range(20):
+        base.unit(lambda run, job=f"j{number}": run.must(INSERT, (job, "ann")))  # type: ignore[misc]
+    sql = f"EXPLAIN FORMAT = TRADITIONAL UPDATE job SET version = version + 1 WHERE {GUARD}"
+    (plan,) = base.rows(sql, ("j1", 0, "Pending"))
+    base.close()
+    assert ["PRIMARY", "PRIMARY"] == [value for value in plan if value in ("PRIMARY", "job_status")]
