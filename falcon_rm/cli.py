@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.credential import Credential
     from falcon_rm.cloud.database import Address, Database
     from falcon_rm.cloud.store import MySqlStore
-    from falcon_rm.loop import Pass, Stop
+    from falcon_rm.loop import Pass
     from falcon_rm.ports import Clouds
+    from falcon_rm.stop import Stop
 
 BRAKE_HOLDS, CHANGES = 3, 2
 
@@ -117,8 +118,9 @@ def run(app: App) -> None:
       FALCON_INTERVAL=5s falcon-rm run
     """
     from falcon_rm import loop
+    from falcon_rm.stop import Stop
 
-    stop = loop.Stop()
+    stop = Stop()
     stop.listen()
     settings = _with_log(app)
     _await_schema(app, stop)

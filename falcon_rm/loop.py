@@ -4,19 +4,15 @@ One pass, and passes for ever.
 1. Nothing is kept between two passes: store and clouds are opened for one and thrown away.
 2. A pass that made progress is followed at once by another, a bounded number of times; else the interval is waited out.
 3. A pass has a deadline: what it did not get to, the next one does.
-4. SIGTERM lets the current action end for STOP_SECONDS, then the process leaves hard: an abandoned call is an unknown
-   outcome like any other.
+4. SIGTERM lets the current action end for some seconds, then the process leaves hard (stop.py): an abandoned call is an
+   unknown outcome like any other.
 5. No error leaves the loop: a database that is away costs passes, nothing else.
 """
 
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from itertools import count
-from types import FrameType
 
 from attrs import frozen
 
@@ -27,9 +23,9 @@ from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import ClusterStatus
 from falcon_rm.observe import observe
 from falcon_rm.ports import Clouds, Store, StoreDown
+from falcon_rm.stop import Stop
 from falcon_rm.telemetry import PassLog, log
 
-STOP_SECONDS = 8.0
 CHAIN = 100
 """Passes that may follow each other at once before the interval is waited out all the same."""
 
@@ -108,32 +104,6 @@ def _act(applier: Applier, action: Action, lines: PassLog) -> bool:
     if result is not Result.TOLD:
         lines.acted(action, result=result.value, seconds=time.monotonic() - started, err=applier.error)
     return result in (Result.DONE, Result.REFUSED)
-
-
-class Stop:
-    """SIGTERM and SIGINT as a condition that can be waited for, with a hard end if the current call does not return."""
-
-    def __init__(self) -> None:
-        self._asked = threading.Event()
-
-    def listen(self) -> None:
-        """Take the signals over."""
-        signal.signal(signal.SIGTERM, self._ask)
-        signal.signal(signal.SIGINT, self._ask)
-
-    def __call__(self) -> bool:
-        """Return whether the process was asked to stop."""
-        return self._asked.is_set()
-
-    def wait(self, seconds: float) -> None:
-        """Wait until asked, or for so long."""
-        self._asked.wait(seconds)
-
-    def _ask(self, _signum: int, _frame: FrameType | None) -> None:
-        self._asked.set()
-        leave = threading.Timer(STOP_SECONDS, os._exit, args=(0,))
-        leave.daemon = True
-        leave.start()
 
 
 def run(
