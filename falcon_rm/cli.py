@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import click
 
 from falcon_rm import __version__
-from falcon_rm.cli_base import ERROR, App, Commands, output_option
+from falcon_rm.cli_base import ERROR, App, Commands, one_pass, output_option, with_log
 from falcon_rm.cli_cluster import cluster
 from falcon_rm.cli_jobs import abort, submit
 from falcon_rm.cli_show import config, status, table
+from falcon_rm.cli_story import events, explain
 from falcon_rm.config import ConfigError, Settings, load
 from falcon_rm.ports import StoreDown
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.credential import Credential
     from falcon_rm.cloud.database import Address, Database
     from falcon_rm.cloud.store import MySqlStore
-    from falcon_rm.loop import Pass
     from falcon_rm.ports import Clouds
     from falcon_rm.stop import Stop
 
@@ -122,7 +122,7 @@ def run(app: App) -> None:
 
     stop = Stop()
     stop.listen()
-    settings = _with_log(app)
+    settings = with_log(app)
     _await_schema(app, stop)
     loop.run(
         store=app.store,
@@ -147,7 +147,7 @@ def run_once(app: App, allow_mass_delete: bool) -> int:
     Example:
       falcon-rm run-once
     """
-    made = _one_pass(app, _with_log(app), allow_mass_delete=allow_mass_delete)
+    made = one_pass(app, with_log(app), allow_mass_delete=allow_mass_delete)
     return BRAKE_HOLDS if made.plan.brake else ERROR if made.unread else 0
 
 
@@ -166,7 +166,7 @@ def plan(app: App, dry_run: bool, detailed_exitcode: bool, output: str | None) -
     """
     from falcon_rm import report
 
-    made = _one_pass(app, _with_log(app), dry=True)
+    made = one_pass(app, with_log(app), dry=True)
     names = {view.cluster.id: view.cluster.name for view in made.snapshot.views}
     text = report.as_json(report.plan_data(made.plan, names)) if output else report.plan_text(made.plan, names)
     click.echo(text)
@@ -226,31 +226,8 @@ def check(app: App) -> int:
     return ERROR if faults else 0
 
 
-for _command in (status, submit, abort, cluster, config, table):
+for _command in (status, explain, events, submit, abort, cluster, config, table):
     commands.add_command(_command)
-
-
-def _one_pass(app: App, settings: Settings, *, dry: bool = False, allow_mass_delete: bool = False) -> "Pass":
-    """Make one pass with these settings."""
-    from falcon_rm import loop
-
-    return loop.one_pass(
-        store=app.store,
-        clouds=app.clouds,
-        bounds=settings.bounds(allow_mass_delete=allow_mass_delete),
-        dry=dry,
-        pass_seconds=settings.pass_timeout,
-    )
-
-
-def _with_log(app: App) -> Settings:
-    """Set the log up, and return the settings."""
-    from falcon_rm import telemetry
-
-    settings = app.settings()
-    secrets = [settings.database_password] if settings.database_password else []
-    telemetry.configure(settings.log_format, secrets=secrets)
-    return settings
 
 
 def _schema_faults(app: App) -> list[str]:

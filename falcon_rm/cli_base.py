@@ -19,6 +19,7 @@ from falcon_rm.ports import Refused, StoreDown
 
 if TYPE_CHECKING:
     from falcon_rm.cloud.database import Database
+    from falcon_rm.loop import Pass
     from falcon_rm.ports import Clouds, Store
 
 ERROR, USAGE, INTERRUPTED = 1, 64, 130
@@ -75,3 +76,26 @@ def _complain(text: str, code: int) -> int:
 def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option -o with these forms; without it the answer is a table."""
     return click.option("-o", "--output", type=click.Choice(forms), help="Form of the answer; a table if not given.")
+
+
+def one_pass(app: App, settings: Settings, *, dry: bool = False, allow_mass_delete: bool = False) -> "Pass":
+    """Make one pass with these settings."""
+    from falcon_rm import loop
+
+    return loop.one_pass(
+        store=app.store,
+        clouds=app.clouds,
+        bounds=settings.bounds(allow_mass_delete=allow_mass_delete),
+        dry=dry,
+        pass_seconds=settings.pass_timeout,
+    )
+
+
+def with_log(app: App) -> Settings:
+    """Set the log up, and return the settings."""
+    from falcon_rm import telemetry
+
+    settings = app.settings()
+    secrets = [settings.database_password] if settings.database_password else []
+    telemetry.configure(settings.log_format, secrets=secrets)
+    return settings

@@ -75,9 +75,7 @@ def build(
         ),
         "annotations": names.annotations(job_id=job.id, exp_id=task.exp_id, owner=task.owner, extra=task.labels),
     }
-    logged = task.log and task.command is not None and cluster.gcs_bucket is not None
-    log_path = _log_path(log_path_template, job.id) if logged else None
-    pod = _pod(job, task, cluster, name, pool, log_path)
+    pod = _pod(job, task, cluster, name, pool, log_file(job, task, cluster, log_path_template))
     manifest = _job(task, name, metadata, pod, mounted=bool(cluster.gcs_bucket or task.mounts))
     return manifest, _service(name, metadata) if task.hosts > 1 else None
 
@@ -196,12 +194,27 @@ def _ranks(task: TaskSpec, name: str) -> dict[str, Manifest]:
     return ranks
 
 
-def _log_path(template: str, job_id: str) -> str:
-    """Return the file of a pod's log; Kubernetes puts the pod's name in. An id that is no file name is quoted."""
-    plain = job_id not in {".", ".."} and "/" not in job_id
-    directory = job_id if plain else quote(job_id, safe="").replace(".", "%2E")
+def log_file(job: Job, task: TaskSpec, cluster: Cluster, template: str) -> str | None:
+    """
+    Return the file of a pod's log, None if it writes none; Kubernetes puts the pod's name in.
+
+    An id that is no file name is quoted.
+    """
+    if not task.log or task.command is None or cluster.gcs_bucket is None:
+        return None
+    plain = job.id not in {".", ".."} and "/" not in job.id
+    directory = job.id if plain else quote(job.id, safe="").replace(".", "%2E")
     path = _doubled(template.strip("/")).replace("{job_id}", _doubled(directory))
     return f"{BUCKET_PATH}/{path.replace('{pod_name}', '$(FALCON_POD_NAME)')}"
+
+
+def log_object(job: Job, task: TaskSpec, cluster: Cluster, template: str, pod: str) -> str | None:
+    """Return where the log of a pod stands in the cluster's bucket, gs://...; None if it writes none."""
+    file = log_file(job, task, cluster, template)
+    if file is None:
+        return None
+    path = file.removeprefix(BUCKET_PATH).replace("$(FALCON_POD_NAME)", pod).replace("$$", "$")
+    return f"gs://{cluster.gcs_bucket}{path}"
 
 
 def _resources(task: TaskSpec) -> Manifest:

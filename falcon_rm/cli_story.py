@@ -1,0 +1,138 @@
+"""Commands that tell what happens to a job, and what happened: explain, events."""
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from falcon_rm.cli_base import App, one_pass, output_option, with_log
+from falcon_rm.config import duration
+
+if TYPE_CHECKING:
+    from falcon_rm.core.live import Pod
+    from falcon_rm.core.model import Job, Snapshot
+    from falcon_rm.explain import Explanation
+    from falcon_rm.story import History
+
+POLL_SECONDS = 1.0
+
+
+def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a time span as settings write it."""
+    try:
+        return None if text is None else duration(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m or 6h") from None
+
+
+@click.command()
+@click.argument("job")
+@output_option("json")
+@click.pass_obj
+def explain(app: App, job: str, output: str | None) -> None:
+    """
+    Say why JOB stands where it does.
+
+    Database and clouds are read as a pass reads them, and what that pass would decide is shown: the reason, what would
+    let the job go on, who is ahead, what was tried. Nothing is written. Of a job that is over its story is told.
+
+    \b
+    Example:
+      falcon-rm explain bench-7
+    """
+    from falcon_rm import explain as explaining
+    from falcon_rm import report
+    from falcon_rm.cloud import history
+
+    with app.database() as database:
+        clusters = history.cluster_names(database)
+        kept = history.read_history(database, job)
+        told = None if explaining.is_over(kept.job) else _live(app, kept, job)
+        if told is None:
+            told = explaining.explain_ended(job, history.read_history(database, job), clusters)
+    click.echo(report.as_json(told) if output else explaining.text(told, clusters))
+
+
+def _live(app: App, kept: "History", job_id: str) -> "Explanation | None":
+    """Return the explanation of a live job from a pass that only looks; None if it is over by now."""
+    from falcon_rm import explain as explaining
+
+    made = one_pass(app, with_log(app), dry=True)
+    job = next((each for each in made.snapshot.jobs if each.id == job_id), None)
+    if job is None:
+        return None
+    pods, problem = _pods(app, job, made.snapshot)
+    return explaining.explain(job, made.snapshot, made.plan, kept, pods=pods, pods_problem=problem)
+
+
+def _pods(app: App, job: "Job", snapshot: "Snapshot") -> "tuple[tuple[Pod, ...] | None, str | None]":
+    """Return the pods of a job, or why they could not be read; a pass does not list those of a job that runs well."""
+    from falcon_rm.core.names import selector
+    from falcon_rm.core.scene import scene, work_name
+    from falcon_rm.core.words import CloudError, Status
+
+    seen = scene(snapshot)
+    listed, view = seen.pods_of(job), seen.views.get(job.cluster_id or "")
+    if listed is not None or job.status != Status.RUNNING or view is None:
+        return listed, None
+    try:
+        with closing(app.clouds()) as clouds:
+            kube = clouds.kubernetes(view.cluster, clouds.gke.get_cluster(view.cluster))
+            return kube.list_pods(
+                f"{selector(snapshot.instance, view.cluster.id)},job-name in ({work_name(job)})"
+            ), None
+    except CloudError as error:
+        return None, error.text
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.option("--since", callback=_span, help="Only what happened in so long, e.g. 1h.")
+@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes; with JOB until it is over.")
+@click.option("--pool", help="Only about this node pool.")
+@click.option("--cluster", help="Only about this cluster, its pools and its jobs.")
+@output_option("json")
+@click.pass_obj
+def events(
+    app: App,
+    job: str | None,
+    since: float | None,
+    follow: bool,
+    pool: str | None,
+    cluster: str | None,
+    output: str | None,
+) -> None:
+    """
+    Tell what happened, oldest first: to JOB, or to everything.
+
+    Every change of a job's status or reason, what was done with node pools, and what operators did, in one story. With
+    -o json each line is an object.
+
+    \b
+    Example:
+      falcon-rm events --since 1h --cluster tpu-1
+    """
+    from falcon_rm import explain as explaining
+    from falcon_rm import story
+    from falcon_rm.cloud import history
+
+    if job is None and since is None and pool is None and cluster is None and not follow:
+        raise click.UsageError("Missing argument 'JOB', or one of --since, --pool, --cluster, --follow.")
+    wanted = history.Wanted(job, pool, cluster, since)
+    write = story.json_line if output else story.line
+    with app.database() as database:
+        known = story.START
+        while True:
+            over = job is not None and explaining.is_over(history.read_history(database, job).job)
+            clusters = history.cluster_names(database)
+            for entry in history.read_story(database, wanted, known):
+                click.echo(write(entry, clusters))
+                known = known.with_entry(entry)
+            if over or not follow:
+                break
+            _pause()
+
+
+def _pause() -> None:
+    time.sleep(POLL_SECONDS)

@@ -1,0 +1,352 @@
+"""
+What `falcon-rm explain` tells of one job: where it stands, why, what would let it go on.
+
+1. The reason is the message that plan() writes, and what comes next are plan()'s own actions: there is no second
+   explanation (P108). Order, back-off and candidates are asked of the scheduler's own functions.
+2. Pure: snapshot, plan and rows of history in, a value out; the text is made from the value alone.
+3. Labels are English; the message is in the language it is written in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from falcon_rm.core.actions import Change
+from falcon_rm.core.line import line
+from falcon_rm.core.live import Pod
+from falcon_rm.core.machine import Phase
+from falcon_rm.core.manifest import log_object
+from falcon_rm.core.messages import Messages, moment, span
+from falcon_rm.core.model import Job, Snapshot, TaskSpec
+from falcon_rm.core.plan import Plan
+from falcon_rm.core.room import mode_for
+from falcon_rm.core.scene import TERMINAL, Scene, phase_of, scene, work_name
+from falcon_rm.core.schedule import backoff_until, candidates
+from falcon_rm.core.steps import FINAL
+from falcon_rm.core.words import Mode, Reason, Status
+from falcon_rm.report import NONE, age, describe, table
+from falcon_rm.story import Event, History, Lease, standing
+from falcon_rm.story import line as story_line
+
+AHEAD_SHOWN = 10
+
+QUEUED = (Reason.WAITING, Reason.CLUSTER_BUSY)
+
+
+@frozen
+class Ahead:
+    """A job that waits before this one in its queue."""
+
+    position: int
+    actor: str
+    job: str
+
+
+@frozen
+class PodSeen:
+    """A pod of a job, the node it is on, and where its log stands."""
+
+    name: str
+    phase: str
+    node: str | None
+    log: str | None
+
+
+@frozen
+class Explanation:
+    """All that is told of one job."""
+
+    job: str
+    status: str
+    reason: str | None
+    message: str  # what plan() writes, or what stands
+    now: float
+    since: float | None = None
+    name: str | None = None
+    actor: str | None = None
+    cluster: str | None = None
+    topology: str | None = None
+    pool: str | None = None
+    work: str | None = None
+    becomes: str | None = None  # Status/Reason after the next pass; None: over
+    next_pass: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # why this pass leaves it alone
+    goes_on: tuple[str, ...] = ()
+    acquiring: str | None = None  # who holds the slot of its queue, or takes it in the next pass
+    position: int | None = None
+    ahead: tuple[Ahead, ...] = ()
+    next_try: float | None = None
+    attempts: tuple[Lease, ...] = ()
+    pods: tuple[PodSeen, ...] | None = None  # None: it runs none, or they could not be read
+    pods_problem: str | None = None
+    story: tuple[Event, ...] = ()
+
+
+@frozen
+class _Queue:
+    """The queue of a waiting job, as the next pass sees it."""
+
+    acquiring: str | None = None
+    ahead: tuple[Ahead, ...] = ()
+
+
+def explain(
+    job: Job,
+    snapshot: Snapshot,
+    plan: Plan,
+    history: History,
+    *,
+    pods: Sequence[Pod] | None = None,
+    pods_problem: str | None = None,
+) -> Explanation:
+    """
+    Explain a live job.
+
+    Args:
+        job: a job of the snapshot.
+        snapshot: what was seen.
+        plan: what plan() makes of it.
+        history: what is kept of the job.
+        pods: its pods, if they were asked for.
+        pods_problem: why they could not be read.
+    """
+    seen = scene(snapshot)
+    changes = [each for each in plan.actions if isinstance(each, Change) and each.job_id == job.id]
+    change = changes[0] if changes else None
+    told = change.message if change and change.message is not None else job.message
+    queue = _queue(job, plan, seen)
+    waits = phase_of(job) is Phase.WAITING
+    view = seen.views.get(job.cluster_id or "")
+    return Explanation(
+        job=job.id,
+        status=job.status,
+        reason=_shown_reason(job),
+        message=told or "",
+        now=snapshot.now,
+        since=_since(job, history),
+        name=job.name,
+        actor=job.actor,
+        cluster=view.cluster.name if view else job.cluster_id,
+        topology=job.topology,
+        pool=job.node_pool_name,
+        work=work_name(job) or None,
+        becomes=standing(change.to_status, change.to_reason) if change else standing(job.status, _shown_reason(job)),
+        next_pass=tuple(_next_pass(job, plan)),
+        notes=tuple(each.why for each in plan.unknown if (each.kind, each.name) == ("job", job.id)),
+        goes_on=tuple(_goes_on(job, change, queue, seen)),
+        acquiring=queue.acquiring,
+        position=len(queue.ahead) + 1 if waits and _has_queue(job) and not _starts(change) else None,
+        ahead=() if _starts(change) else queue.ahead,
+        next_try=backoff_until(job, job.cluster_id or "", seen) if waits else None,
+        attempts=history.leases,
+        pods=None if pods is None else tuple(_pod(pod, job, seen) for pod in pods),
+        pods_problem=pods_problem,
+    )
+
+
+def explain_ended(job_id: str, history: History, clusters: Mapping[str, str]) -> Explanation:
+    """Explain a job that is over, or whose row is gone, from what is kept of it."""
+    job, last = history.job, history.events[-1] if history.events else None
+    cluster_id = job.cluster_id if job else last.cluster_id if last else None
+    message = job.message if job else last.message if last else None
+    gone = () if job else ("the row of this job was deleted",)
+    return Explanation(
+        job=job_id,
+        status=job.status if job else last.to_status if last else NONE,
+        reason=_shown_reason(job) if job else last.to_reason if last else None,
+        message=message or "",
+        now=history.now,
+        since=last.at if last else None,
+        name=job.name if job else None,
+        actor=job.actor if job else None,
+        cluster=clusters.get(cluster_id or "", cluster_id),
+        topology=job.topology if job else None,
+        notes=gone,
+        attempts=history.leases,
+        story=history.events,
+    )
+
+
+def is_over(job: Job | None) -> bool:
+    """Return whether nothing but the story of a job is left to tell."""
+    return job is None or job.status in TERMINAL
+
+
+# --- facts
+
+
+def _shown_reason(job: Job) -> str | None:
+    return job.reason if job.status in (Status.PENDING, Status.FAILED) else None  # upstream's Aborting leaves one
+
+
+def _since(job: Job, history: History) -> float:
+    """Return since when it stands where it does."""
+    if job.status == Status.ABORTING and job.aborting_at is not None:
+        return job.aborting_at
+    return history.events[-1].at if history.events else job.created_at
+
+
+def _next_pass(job: Job, plan: Plan) -> Iterator[str]:
+    for each in (describe(action) for action in plan.actions):
+        if each.job == job.id:
+            yield f"{each.sign} {each.kind} {each.name}: {each.what}" + (f" ({each.why})" if each.why else "")
+
+
+def _starts(change: Change | None) -> bool:
+    """Return whether the next pass takes a waiting job out of its queue."""
+    return change is not None and change.to_reason not in QUEUED
+
+
+def _has_queue(job: Job) -> bool:
+    return isinstance(job.task, TaskSpec) and job.task.shape is not None and bool(job.cluster_id)
+
+
+def _queue(job: Job, plan: Plan, seen: Scene) -> _Queue:
+    """Return who acquires in the queue of a waiting job, and who waits before it; who claims now counts as started."""
+    if phase_of(job) is not Phase.WAITING or not _has_queue(job):
+        return _Queue()
+    key = (job.cluster_id or "", job.topology or "")
+    claims = {
+        each.job_id
+        for each in plan.actions
+        if isinstance(each, Change) and each.takes_slot and (each.cluster_id, each.topology) == key
+    }
+    served = {turn.actor: turn.served_at for turn in seen.snapshot.turns if (turn.cluster_id, turn.topology) == key}
+    queued = [each for each in seen.waiting.get(key[0], ()) if _has_queue(each) and each.topology == key[1]]
+    waiting = [each for each in line(queued, served) if each.id not in claims or each is job]
+    before = waiting[: next(index for index, each in enumerate(waiting) if each.id == job.id)]
+    holder = next((each.id for each in seen.acquiring.get(key, ())), next(iter(claims), None))
+    ahead = tuple(Ahead(index + 1, each.actor, each.name or each.id) for index, each in enumerate(before))
+    return _Queue(holder, ahead)
+
+
+def _pod(pod: Pod, job: Job, seen: Scene) -> PodSeen:
+    view = seen.views.get(job.cluster_id or "")
+    log = None
+    if view and isinstance(job.task, TaskSpec):
+        log = log_object(job, job.task, view.cluster, seen.bounds.log_path_template, pod.name)
+    return PodSeen(pod.name, pod.phase, pod.node, log)
+
+
+# --- what would let it go on
+
+
+def _goes_on(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Iterator[str]:
+    """Yield what has to come true, all of it, before the job leaves where it stands."""
+    phase, bounds = phase_of(job), seen.bounds
+    pool, work = job.node_pool_name, work_name(job)
+    match phase:
+        case Phase.NEW:
+            yield "the next pass has read its spec and chosen a cluster"
+        case Phase.WAITING:
+            yield from _lets_start(job, change, queue, seen)
+        case Phase.PROVISIONING:
+            yield f"node pool {pool} is RUNNING, at the latest {span(bounds.pool_timeout)} after it was asked for"
+        case Phase.WAITING_FOR_NODE:
+            yield f"every node of node pool {pool} is Ready"
+        case Phase.DISPATCHING:
+            yield f"every pod of K8s Job {work} runs"
+        case Phase.RUNNING:
+            yield f"K8s Job {work} ends{_limit(job)}"
+        case Phase.ENDING:
+            yield f"its work and its lease are gone; then it becomes {standing(*FINAL[job.outcome or ''])}"
+        case Phase.ABORTING:
+            yield "its work and its lease are gone; then it becomes Aborted"
+        case _:
+            yield "its row makes sense: status, reason and outcome as Falcon writes them"
+
+
+def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Iterator[str]:
+    """Yield what a waiting job lacks."""
+    task, cluster_id = job.task, job.cluster_id or ""
+    if _starts(change) or not isinstance(task, TaskSpec):
+        yield "the next pass takes it out of its queue"
+        return
+    fitting, _ = candidates(task, seen, Messages("en"))
+    view = next((each for each in fitting if each.cluster.id == cluster_id), None)
+    if not fitting:
+        yield f"a cluster for {task.tpu_type or 'cpu'} is active, readable and without trouble"
+        return
+    if view is None or (change and change.cluster_id != cluster_id):
+        yield "the next pass has moved it to the queue of another cluster"
+        return
+    until = backoff_until(job, cluster_id, seen)
+    if until:
+        yield f"{moment(until)} comes"
+    if (change.to_reason if change else job.reason) == Reason.CLUSTER_BUSY:
+        yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
+    elif view.reservation is None and mode_for(task, view.cluster) is Mode.RESERVATION:
+        yield f"reservation {view.cluster.default_reservation} can be read"
+    if queue.acquiring:
+        yield f"{queue.acquiring}, which acquires in this queue, runs or gives its slot up"
+    if queue.ahead:
+        yield f"the {len(queue.ahead)} ahead have started, or cannot start now and are passed over"
+    elif not queue.acquiring:
+        yield "a pass finds it first in its queue, and able to start"
+
+
+def _limit(job: Job) -> str:
+    if not job.timeout_seconds or job.dispatched_at is None:
+        return ""
+    return f", at the latest {moment(job.dispatched_at + job.timeout_seconds)}"
+
+
+# --- the text
+
+
+def text(told: Explanation, clusters: Mapping[str, str]) -> str:
+    """Return an explanation for people; *clusters* has names by id."""
+    parts = ["\n".join(f"{label + ':':<12}{words}" for label, words in _facts(told))]
+    if told.ahead:
+        more = len(told.ahead) - AHEAD_SHOWN
+        rows = [(f"#{each.position}", each.actor, each.job) for each in told.ahead[:AHEAD_SHOWN]]
+        parts.append(table(("AHEAD", "ACTOR", "JOB"), rows) + (f"\n... and {more} more" if more > 0 else ""))
+    if told.attempts:
+        parts.append(_attempts(told, clusters))
+    if told.pods is not None:
+        pods = [(pod.name, pod.phase, pod.node, pod.log) for pod in told.pods]
+        parts.append(table(("POD", "PHASE", "NODE", "LOG"), pods))
+    if told.story:
+        parts.append("\n".join(story_line(event, clusters) for event in told.story))
+    return "\n\n".join(parts)
+
+
+def _facts(told: Explanation) -> Iterator[tuple[str, str]]:
+    yield "Job", told.job + (f" ({told.name})" if told.name and told.name != told.job else "")
+    if told.actor is not None:
+        yield "Actor", told.actor
+    yield "Status", standing(told.status, told.reason)
+    if told.since is not None:
+        yield "Since", f"{moment(told.since)} ({age(told.now - told.since)})"
+    where = [told.cluster, f"queue {told.topology}" if told.topology else None]
+    yield "Cluster", ", ".join(each for each in where if each) or NONE
+    yield "Message", told.message or NONE
+    for note in told.notes:
+        yield "Note", note
+    if told.position is not None:
+        yield "Position", f"#{told.position}"
+    for index, needed in enumerate(told.goes_on):
+        yield "Goes on", ("when " if index == 0 else "and ") + needed
+    for each in told.next_pass:
+        yield "Next pass", each
+    if told.next_try is not None:
+        yield "Next try", f"after {moment(told.next_try)}"
+    if told.pods_problem:
+        yield "Pods", f"could not be read: {told.pods_problem}"
+
+
+def _attempts(told: Explanation, clusters: Mapping[str, str]) -> str:
+    rows = [
+        (
+            lease.attempt,
+            lease.pool,
+            clusters.get(lease.cluster_id, lease.cluster_id),
+            lease.mode,
+            moment(lease.from_at),
+            moment(lease.until_at) if lease.until_at is not None else None,
+            lease.ended,
+            lease.ended_text,
+        )
+        for lease in told.attempts
+    ]
+    return table(("ATTEMPT", "POOL", "CLUSTER", "MODE", "FROM", "UNTIL", "ENDED", "ERROR"), rows)

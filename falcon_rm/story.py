@@ -1,0 +1,128 @@
+"""
+What happened, from the rows of history: events of jobs and the audit as one story.
+
+1. Values in, text out: nothing here reads or asks.
+2. Order is time, then the table, then the row's id: rows of one transaction stay together.
+3. Texts stand as they were written, in the language they were written in; labels are English.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve, frozen
+
+from falcon_rm.core.messages import moment
+from falcon_rm.core.model import Job
+from falcon_rm.report import NONE, plain
+
+
+@frozen
+class Event:
+    """One row of `job_events`: a change of status or reason."""
+
+    id: int
+    job_id: str
+    at: float
+    from_status: str
+    from_reason: str | None
+    to_status: str
+    to_reason: str | None
+    why: str
+    message: str | None
+    cluster_id: str | None
+    pool: str | None
+    attempt: int
+
+
+@frozen
+class Audit:
+    """One row of `audit_events`: everything else, and who did it."""
+
+    id: int
+    at: float
+    kind: str
+    subject: str
+    text: str
+    by_user: str
+    by_process: str
+
+
+@frozen
+class Lease:
+    """One row of `pool_leases`: who held a pool from when to when, and how that ended."""
+
+    cluster_id: str
+    pool: str
+    attempt: int
+    mode: str
+    from_at: float
+    until_at: float | None
+    ended: str | None
+    ended_text: str | None
+
+
+Entry = Event | Audit
+
+
+@frozen
+class History:
+    """All that is kept of one job. *job* is its row, None if upstream deleted it; *now* is when this was read."""
+
+    now: float
+    job: Job | None
+    events: tuple[Event, ...] = ()
+    leases: tuple[Lease, ...] = ()
+
+
+@frozen
+class Known:
+    """The last rows of both tables that were told already."""
+
+    event: int = 0
+    audit: int = 0
+
+    def with_entry(self, entry: Entry) -> "Known":
+        """Return what is known when *entry* is told too."""
+        if isinstance(entry, Event):
+            return Known(max(self.event, entry.id), self.audit)
+        return Known(self.event, max(self.audit, entry.id))
+
+
+START = Known()
+
+
+def standing(status: str, reason: str | None) -> str:
+    """Return Status or Status/Reason."""
+    return f"{status}/{reason}" if reason else status
+
+
+def merged(events: Iterable[Event], audits: Iterable[Audit]) -> tuple[Entry, ...]:
+    """Return rows of both tables as one story, oldest first."""
+    return tuple(sorted((*events, *audits), key=lambda entry: (entry.at, isinstance(entry, Audit), entry.id)))
+
+
+def line(entry: Entry, clusters: Mapping[str, str]) -> str:
+    """Return an entry as one line: when, about what, what, and the words written with it."""
+    if isinstance(entry, Event):
+        about = f"job/{entry.job_id}"
+        what = f"{standing(entry.from_status, entry.from_reason)} -> {standing(entry.to_status, entry.to_reason)}"
+        words = f"{entry.why}: {entry.message}" if entry.message else entry.why
+    else:
+        about, what, words = with_names(entry, clusters).subject, entry.kind, f"{entry.text} (by {entry.by_user})"
+    return f"{moment(entry.at)}  {about or NONE:<28}  {what:<46}  {words}"
+
+
+def json_line(entry: Entry, clusters: Mapping[str, str]) -> str:
+    """Return an entry as a JSON object in one line; a cluster is shown by name beside its id."""
+    data = plain(entry if isinstance(entry, Event) else with_names(entry, clusters))
+    if isinstance(entry, Event):
+        data["cluster"] = clusters.get(entry.cluster_id or "", entry.cluster_id)
+    return json.dumps({**data, "at": moment(entry.at)}, ensure_ascii=False, sort_keys=True)
+
+
+def with_names(audit: Audit, clusters: Mapping[str, str]) -> Audit:
+    """Return an audit row whose subject names its cluster, where it holds the id."""
+    kind, *rest = audit.subject.split("/", 2)
+    if len(rest) != 2:
+        return audit
+    return evolve(audit, subject="/".join((kind, clusters.get(rest[0], rest[0]), rest[1])))
