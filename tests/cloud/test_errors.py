@@ -364,10 +364,41 @@ def test_google_error(call: Call, code: str, text: str, kind: ErrorKind) -> None
     assert kind == classify(call=call, code=code, text=text)
 
 
+GOOGLE_ORDER: tuple[tuple[Call, str, str, ErrorKind], ...] = (
+    ("create", LATER, "Cluster is running incompatible operation operation-1.", BUSY),
+    ("operation", "", "GCE_STOCKOUT: not a matter of quota", CAPACITY),
+    ("operation", "", "does not have enough resources available to fulfill the request, quota or not", CAPACITY),
+    ("operation", "", "The requested resource is exhausted; quota is left", CAPACITY),
+    ("operation", "", "ZONE_RESOURCE_POOL_EXHAUSTED: not a matter of quota", CAPACITY),
+    ("operation", "", "INSUFFICIENT_CAPACITY: not a matter of quota", CAPACITY),
+    ("operation", "", "The zone does not currently have sufficient capacity; quota is left", CAPACITY),
+    ("operation", "", "SERVICE_DISABLED: compute.googleapis.com", CLUSTER),
+)
+"""Texts that a later row would read otherwise."""
+
+
+@pytest.mark.parametrize(("call", "code", "text", "kind"), GOOGLE_ORDER)
+def test_google_rows_stand_in_order(call: Call, code: str, text: str, kind: ErrorKind) -> None:
+    """Busy goes before capacity, capacity before quota, the cluster's trouble before a text nobody knows."""
+    assert kind == classify(call=call, code=code, text=text)
+
+
 @pytest.mark.parametrize(("call", "status", "reason", "text", "kind"), KUBERNETES_TEXTS)
 def test_kubernetes_error(call: Call, status: int, reason: str, text: str, kind: ErrorKind) -> None:
     """An error of Kubernetes means what proof.md 5 says (P58, P103)."""
     assert kind == classify_kubernetes(call=call, status=status, reason=reason, text=text)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "text", "kind"),
+    [
+        (429, "TooManyRequests", "exceeded quota of requests", UNKNOWN),
+        (403, "Forbidden", 'admission webhook "w" denied the request: no permission for this image', PERMANENT),
+    ],
+)
+def test_kubernetes_rows_stand_in_order(status: int, reason: str, text: str, kind: ErrorKind) -> None:
+    """An open outcome goes before what its text says, a webhook's refusal before a missing right."""
+    assert kind == classify_kubernetes(call="submit", status=status, reason=reason, text=text)
 
 
 def test_every_google_row_decides() -> None:

@@ -47,6 +47,24 @@ def test_equal_times_go_by_id() -> None:
     assert {("j1", "j2", "j3", "j4")} == {tuple(ids(list(order))) for order in permutations(jobs)}
 
 
+def test_older_submission_goes_first_whatever_the_names() -> None:
+    """Between actors that were never served, and within one."""
+    assert ["j2", "j1"] == ids([job("j1", "ann", 2), job("j2", "zoe", 1)])
+    assert ["j2", "j1"] == ids([job("j1", "ann", 2), job("j2", "ann", 1)])
+
+
+def test_who_was_served_longest_ago_goes_first() -> None:
+    """Not who is older; and who was served at the very beginning was served."""
+    jobs = [job("a", "ann", 0), job("b", "bob", 1), job("c", "carol", 2)]
+    assert ["b", "c", "a"] == ids(jobs, {"ann": 9e9, "bob": 7e9, "carol": 8e9})
+    assert ["b", "c", "a"] == ids(jobs, {"ann": 0.0})
+
+
+def test_who_is_picked_now_was_served_last() -> None:
+    """A second job of one actor goes behind every other actor's first, whenever that one was served."""
+    assert ["a0", "b", "a1"] == ids([job("a0", "ann", 0), job("a1", "ann", 1), job("b", "bob", 2)], {"bob": 9e9})
+
+
 JOBS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=30).map(
     lambda rows: [job(f"j{n:02}", actor, at, priority) for n, (actor, at, priority) in enumerate(rows)]
 )

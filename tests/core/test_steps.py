@@ -344,3 +344,41 @@ def test_spec_that_was_spoilt_while_it_waited_is_invalid() -> None:
     """A row that owns nothing ends at once."""
     of = snapshot(evolve(job("j1"), task=InvalidSpec("image", "", "a name")))
     assert "Failed/InvalidSpec" == state(of)
+
+
+# --- what goes before what
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_list_that_lacks_the_pool_ends_nothing_while_every_pod_runs(retries: int) -> None:
+    """With a retry left or without: the pods are the better witness."""
+    of = job("j1", "Running", task(max_retries=retries))
+    assert {} == dict(change(world(of, pool(of), work(of), pod(of))).columns)
+
+
+def test_better_pool_goes_before_a_submit_to_an_empty_one() -> None:
+    """A flex-start job that has submitted nothing yet takes the nodes that are there."""
+    flex = job("j1", "Pending/WaitingForNode", task(mode=Mode.FLEX_START))
+    better = free("falcon-x", task(mode=Mode.FLEX_START))
+    shown = view(live(pool(flex)), live(better), ready_nodes={"falcon-j1": 0, "falcon-x": 1})
+    assert "falcon-x" == change(snapshot(flex, views=(shown,), pools=(pool(flex), better))).takes
+
+
+def test_late_and_contested_nodes_go_before_writing_down_the_uid() -> None:
+    """A Job that was submitted, but not recorded, yields as well."""
+    flex = job("j1", "Pending/WaitingForNode", task(mode=Mode.FLEX_START), provisioning_at=0)
+    row = pool(flex, up_at=NOW - 99999, leased_at=NOW - 99999)
+    shown = view(live(row), work(flex, ready=0), pod(flex, 0, "Pending"), ready_nodes={row.name: 0})
+    other = job("j2", "Pending/Waiting", task("4x4"))
+    assert "Yield" == change(snapshot(flex, other, views=(shown,), pools=(row,))).columns["outcome"]
+
+
+@pytest.mark.parametrize(("failures", "outcome"), [(0, "Lost"), (99, "JobFailed")])
+@pytest.mark.parametrize("error", ["GCE_STOCKOUT", "reservation does not have enough resources"])
+def test_pool_that_fails_under_a_submitted_job_ends_the_attempt(failures: int, outcome: str, error: str) -> None:
+    """The Job is in the way of going back to Waiting: it must be stopped first."""
+    flex = job("j1", "Pending/WaitingForNode", task(mode=Mode.FLEX_START), job_uid="uid-j1", pool_failures=failures)
+    row = pool(flex)
+    failed = live(row, PoolStatus.ERROR, errors=(error,))
+    of = world(flex, row, failed, work(flex, ready=0), pod(flex, 0, "Pending"))
+    assert outcome == change(of).columns["outcome"]

@@ -344,3 +344,17 @@ def test_pools_that_this_database_never_asked_for_count_as_orphans() -> None:
     assert ((), 4) == (held.actions, held.brake and held.brake.pools)
     few = plan(world(*map(live, rows[:3]), pools=rows[:3]))
     assert (None, 3) == (few.brake, len(few.actions))
+
+
+@pytest.mark.parametrize("count", range(41))
+@pytest.mark.parametrize("kind", ["pools", "works"])
+def test_brake_at_its_limit(kind: str, count: int) -> None:
+    """Of so many pools, or Jobs, of ours max(3, 30 %) orphans may go in one pass, and one more holds the sweep."""
+    limit = max(3, int(count * 0.3))
+    jobs = [job(f"j{n}", "Running") for n in range(count)]
+    for orphans in range(max(0, limit - 1), min(count, limit + 1) + 1):
+        things = [live(pool(each)) if kind == "pools" else work(each) for each in jobs]
+        of = world(*things, pools=tuple(map(pool, jobs)) if kind == "pools" else (), jobs=tuple(jobs[orphans:]))
+        made = plan(of)
+        ended = [action for action in made.actions if isinstance(action, EndLease | DeleteWork)]
+        assert (orphans > limit, 0 if orphans > limit else orphans) == (made.brake is not None, len(ended))
