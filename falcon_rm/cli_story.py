@@ -89,7 +89,7 @@ def _pods(app: App, job: "Job", snapshot: "Snapshot") -> "tuple[tuple[Pod, ...] 
 @click.command()
 @click.argument("job", required=False)
 @click.option("--since", callback=_span, help="Only what happened in so long, e.g. 1h.")
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes; with JOB until it is over.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes; with JOB until it is over.")
 @click.option("--pool", help="Only about this node pool.")
 @click.option("--cluster", help="Only about this cluster, its pools and its jobs.")
 @output_option("json")
@@ -117,12 +117,13 @@ def events(
     from falcon_rm import story
     from falcon_rm.cloud import history
 
-    if job is None and since is None and pool is None and cluster is None and not follow:
+    bounded = any(each is not None for each in (job, since, pool, cluster))
+    if not bounded and not follow:
         raise click.UsageError("Missing argument 'JOB', or one of --since, --pool, --cluster, --follow.")
     wanted = history.Wanted(job, pool, cluster, since)
     write = story.json_line if output else story.line
     with app.database() as database:
-        known = story.START
+        known = story.START if bounded else history.newest(database)
         while True:
             over = job is not None and explaining.is_over(history.read_history(database, job).job)
             clusters = history.cluster_names(database)

@@ -100,6 +100,7 @@ def test_explain_when_pods_cannot_be_read(falcon: Served) -> None:
     assert "no pods for you" in shown
 
 
+@pytest.mark.every_server
 def test_explain_an_ended_job(falcon: Served) -> None:
     """Of a job that is over the story is told, also when its row is gone; no cloud is asked."""
     falcon.submit("j1", spec("2x2"))
@@ -118,6 +119,7 @@ def test_no_such_job(falcon: Served, command: str) -> None:
     assert (1, "error: there is no job 'nope'\n") == (result.exit_code, result.stderr)
 
 
+@pytest.mark.every_server
 def test_events_of_a_job(falcon: Served) -> None:
     """What happened to a job and its pool is one story in its order, without that of others."""
     falcon.submit("j1", spec("2x2"))
@@ -140,6 +142,7 @@ def test_events_of_a_job(falcon: Served) -> None:
     assert "pool/c1/falcon-j1" in falcon.answer("events", "j1")
 
 
+@pytest.mark.every_server
 def test_events_by_pool_and_cluster(falcon: Served) -> None:
     """Events are told by pool and by cluster, with what operators did."""
     people.set_cluster(falcon.store.others, "c1", {"zone": "us-central1-a"})
@@ -150,8 +153,9 @@ def test_events_by_pool_and_cluster(falcon: Served) -> None:
     told = falcon.told("--cluster", "c1")
     assert {"cluster changed", "pool created", "Running"} < set(told)
     assert "Failed/InvalidSpec" not in told
-    result = falcon.ask("events", "--cluster", "nope")
-    assert (1, "error: there is no cluster 'nope'\n") == (result.exit_code, result.stderr)
+    for name in ("nope", ""):
+        result = falcon.ask("events", "--cluster", name)
+        assert (1, f"error: there is no cluster {name!r}\n") == (result.exit_code, result.stderr)
 
 
 def test_events_since(falcon: Served) -> None:
@@ -173,6 +177,25 @@ def test_events_follow(falcon: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = falcon.answer("events", "j1", "-f").splitlines()
     assert len(lines) == len(set(lines))
     assert "-> Succeeded" in lines[-1]
+
+
+def test_follow_everything(falcon: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a bound only what comes is told, until somebody interrupts."""
+    falcon.submit("old", "{}")
+    falcon.step()
+    turns = iter((lambda: falcon.submit("new", "{}"), falcon.step, interrupt))
+
+    def pause() -> None:
+        next(turns)()
+
+    monkeypatch.setattr(cli_story, "_pause", pause)
+    result = falcon.ask("events", "-f")
+    assert (130, ["job/new"]) == (result.exit_code, [line.split()[1] for line in result.stdout.splitlines()])
+
+
+def interrupt() -> None:
+    """Press Control-C."""
+    raise KeyboardInterrupt
 
 
 def test_events_of_nothing(falcon: Served) -> None:

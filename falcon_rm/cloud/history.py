@@ -19,16 +19,21 @@ SCANNED, SHOWN = 200_000, 10_000
 
 NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
 
+NEWEST = """
+    SELECT (SELECT COALESCE(MAX(id), 0) FROM job_events), (SELECT COALESCE(MAX(id), 0) FROM audit_events)
+"""
+
 NAME = "SUBSTRING_INDEX(t.subject, '/', -1)"
 """The last part of an audit's subject: a pool's, a Kubernetes Job's or a cluster's name, or a job's id."""
 
 CLUSTER = "SUBSTRING_INDEX(SUBSTRING_INDEX(t.subject, '/', 2), '/', -1)"
 """The second part: the id of the cluster that a pool or a Kubernetes Job is in, or a cluster's name."""
 
-OF_JOB = """(t.subject = %s OR t.subject IN (
-    SELECT CONCAT('pool/', l.cluster_id, '/', l.pool) FROM pool_leases l WHERE l.job_id = %s
-    UNION SELECT CONCAT('work/', w.cluster_id, '/', w.name) FROM workloads w WHERE w.job_id = %s
-))"""
+OF_JOB = """
+    SELECT CONCAT('pool/', cluster_id, '/', pool) FROM pool_leases WHERE job_id = %s
+    UNION SELECT CONCAT('work/', cluster_id, '/', name) FROM workloads WHERE job_id = %s
+"""
+"""What the audit calls the pools a job held, and its Kubernetes Jobs."""
 
 
 @frozen
@@ -65,6 +70,12 @@ def cluster_names(database: Database) -> dict[str, str]:
     return {cluster.id: cluster.name for cluster in read_clusters(database)}
 
 
+def newest(database: Database) -> Known:
+    """Return the rows that were written last."""
+    ((event, audit),) = database.rows(NEWEST)
+    return Known(int(str(event)), int(str(audit)))
+
+
 def read_story(database: Database, wanted: Wanted, known: Known = START) -> tuple[Entry, ...]:
     """
     Return the part of the story that is wanted, oldest first.
@@ -78,13 +89,14 @@ def read_story(database: Database, wanted: Wanted, known: Known = START) -> tupl
         Refused: there is no such cluster.
     """
     ids = [key for key, name in cluster_names(database).items() if name == wanted.cluster]
-    if wanted.cluster and not ids:
+    if wanted.cluster is not None and not ids:
         raise Refused(f"there is no cluster {wanted.cluster!r}")
     of_events: list[tuple[str, Sequence[Argument]]] = []
     of_audits: list[tuple[str, Sequence[Argument]]] = []
     if wanted.job is not None:
         of_events.append(("t.job_id = %s", (wanted.job,)))
-        of_audits.append((OF_JOB, (wanted.job,) * 3))
+        subjects = [wanted.job, *(str(row[0]) for row in database.rows(OF_JOB, (wanted.job, wanted.job)))]
+        of_audits.append((f"t.subject IN ({', '.join(['%s'] * len(subjects))})", subjects))
     if wanted.pool is not None:
         of_events.append(("t.pool = %s", (wanted.pool,)))
         of_audits.append((f"{NAME} = %s AND t.subject <> {NAME}", (wanted.pool,)))
