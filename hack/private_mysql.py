@@ -105,7 +105,8 @@ def start(kind: str | None = None, *more: str) -> PrivateServer:
     place = _fast_folder()
     _remove_orphans(place)
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
-    own = [f"--datadir={folder / 'data'}", f"--user={_user_name()}", *program.options]
+    (folder / "tmp").mkdir()  # a server clears its folder for temporary tables when it starts: never a shared one
+    own = [f"--datadir={folder / 'data'}", f"--tmpdir={folder / 'tmp'}", f"--user={_user_name()}", *program.options]
     with (folder / "log").open("wb") as log:
         subprocess.run([*program.initialise, *own], stdout=log, stderr=log, check=False, timeout=START_SECONDS)
         process = subprocess.Popen(

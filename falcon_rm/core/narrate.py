@@ -10,7 +10,7 @@ from falcon_rm.core.case import Case
 from falcon_rm.core.live import LiveWork
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
-from falcon_rm.core.model import Job
+from falcon_rm.core.model import Job, TaskSpec
 from falcon_rm.core.scene import Scene, work_name
 from falcon_rm.core.situation import pool_fault
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Outcome, Reason
@@ -60,7 +60,8 @@ def _standing(job: Job, phase: Phase, scene: Scene, messages: Messages) -> str:
             return _dispatching(job, scene, messages)
         case Phase.RUNNING:
             work = scene.work_of(job)
-            hosts = work.parallelism if work else 1
+            asked = job.task.hosts if isinstance(job.task, TaskSpec) else 1
+            hosts = work.parallelism if work else asked
             active = min(work.active, hosts) if work and work.active else hosts
             suspended = messages.say("suspended") if work and _is_suspended(work) else None
             return suspended or messages.say("running", active=active, hosts=hosts)
