@@ -382,3 +382,16 @@ def test_pool_that_fails_under_a_submitted_job_ends_the_attempt(failures: int, o
     failed = live(row, PoolStatus.ERROR, errors=(error,))
     of = world(flex, row, failed, work(flex, ready=0), pod(flex, 0, "Pending"))
     assert outcome == change(of).columns["outcome"]
+
+
+@pytest.mark.parametrize(("retries", "outcome"), [(1, "Lost"), (0, "JobFailed")])
+def test_pool_that_vanishes_while_others_delete_the_job_is_a_loss(retries: int, outcome: str) -> None:
+    """It goes to another attempt only while the job has retries left."""
+    of = job("j1", "Running", task(max_retries=retries))
+    assert outcome == change(world(of, pool(of), work(of, deleting=True), pod(of))).columns["outcome"]
+
+
+def test_running_row_without_a_job_fails() -> None:
+    """A row that was edited: it names no uid and nothing was ever submitted."""
+    of = job("j1", "Running", job_uid=None)
+    assert "JobFailed" == change(world(of, pool(of), live(pool(of)))).columns["outcome"]
