@@ -17,6 +17,8 @@ RUN /opt/falcon/bin/pip install --no-cache-dir --no-build-isolation --prefer-bin
 FROM ${BASE}
 COPY --from=build /opt/falcon /opt/falcon
 ENV PATH=/opt/falcon/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# The kubelet and Prometheus come to the pod's own address; outside an image nothing listens unless it is asked for.
+ENV FALCON_METRICS_ADDRESS=0.0.0.0:8080
 USER 65532:65532
 ENTRYPOINT ["falcon-rm"]
 CMD ["run"]

@@ -49,11 +49,11 @@ class Applier:
             act.SubmitWork: self._submit,
             act.DeleteWork: self._delete_work,
         }
-        self.error: str | None = None
+        self.error: CloudError | None = None
 
     def apply(self, action: act.Action) -> Result:
         """
-        Carry out one action; `error` then has the cloud's words, if it refused.
+        Carry out one action; `error` then is the cloud's, if it refused.
 
         Raises:
             StoreDown: the database failed; the outcome of the write is unknown.
@@ -129,7 +129,7 @@ class Applier:
         return self._clients[cluster.id]
 
     def _fault(self, error: CloudError) -> tuple[str, str]:
-        self.error = f"{error.kind}: {error.text}"
+        self.error = error
         return error.kind.value, error.text
 
     @staticmethod

@@ -117,21 +117,26 @@ def run(app: App) -> None:
     Example:
       FALCON_INTERVAL=5s falcon-rm run
     """
-    from falcon_rm import loop
+    from falcon_rm import loop, probes
     from falcon_rm.stop import Stop
 
     stop = Stop()
     stop.listen()
     settings = with_log(app)
-    _await_schema(app, stop)
-    loop.run(
-        store=app.store,
-        clouds=app.clouds,
-        bounds=settings.bounds(),
-        interval=settings.interval,
-        pass_seconds=settings.pass_timeout,
-        stop=stop,
-    )
+    longest = settings.interval + settings.pass_timeout + settings.create_timeout
+    watcher = probes.Watcher(max(3 * settings.interval, longest))
+    with probes.serving(settings.metrics_address, watcher):
+        _await_schema(app, stop)
+        watcher.begin()
+        loop.run(
+            store=app.store,
+            clouds=app.clouds,
+            bounds=settings.bounds(),
+            interval=settings.interval,
+            pass_seconds=settings.pass_timeout,
+            stop=stop,
+            watch=watcher,
+        )
 
 
 @commands.command("run-once")

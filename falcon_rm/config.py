@@ -88,6 +88,7 @@ SETTINGS = (
         "a log's object in the bucket",
     ),
     Setting("FALCON_LOG_FORMAT", "log_format", "choice", "json", "of the log on stderr", choices=("json", "console")),
+    Setting("FALCON_METRICS_ADDRESS", "metrics_address", "address", None, "where run serves metrics and probes"),
     Setting("FALCON_GKE_ENDPOINT", "gke_endpoint", "endpoint", None, "GKE's API, if not Google's own address"),
     Setting("FALCON_COMPUTE_ENDPOINT", "compute_endpoint", "https", None, "the same for Compute's API"),
 )
@@ -115,6 +116,7 @@ class Settings:
     create_timeout: float = 30
     pass_timeout: float = 120
     log_format: str = "json"
+    metrics_address: str | None = None
     gke_endpoint: str | None = None
     compute_endpoint: str | None = None
     limits: Bounds = field(factory=Bounds)
@@ -242,6 +244,13 @@ def _endpoint(_: Setting, text: str) -> str:
     return text
 
 
+def _address(_: Setting, text: str) -> str:
+    match = re.fullmatch(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})", text, re.ASCII)
+    if not match or not 0 < int(match[2]) < 65536:
+        raise ValueError("HOST:PORT or [IPv6]:PORT to listen on")
+    return text
+
+
 def _https(setting: Setting, text: str) -> str:
     """Return what REST takes: an endpoint with its scheme or without, but never one that shows a token in clear."""
     try:
@@ -268,6 +277,7 @@ def _template(_: Setting, text: str) -> str:
 
 
 KINDS: Mapping[str, Callable[[Setting, str], float | str]] = {
+    "address": _address,
     "choice": _choice,
     "count": _count,
     "duration": _duration,

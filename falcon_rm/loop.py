@@ -7,6 +7,7 @@ One pass, and passes for ever.
 4. SIGTERM lets the current action end for some seconds, then the process leaves hard (stop.py): an abandoned call is an
    unknown outcome like any other.
 5. No error leaves the loop: a database that is away costs passes, nothing else.
+6. Whoever watches is handed each pass, or the error that ended it; nothing is decided by that.
 """
 
 import time
@@ -20,7 +21,7 @@ from falcon_rm.apply import Applier, Result
 from falcon_rm.core.actions import Action
 from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
-from falcon_rm.core.words import ClusterStatus
+from falcon_rm.core.words import ClusterStatus, ErrorKind
 from falcon_rm.observe import observe
 from falcon_rm.ports import Clouds, Store, StoreDown
 from falcon_rm.stop import Stop
@@ -34,13 +35,31 @@ OpenClouds = Callable[[], Clouds]
 
 
 @frozen
+class Acted:
+    """One action that was carried out, and how it went."""
+
+    action: Action
+    result: Result | None  # None: it failed in a way that nobody foresaw
+    error: ErrorKind | None = None  # of the cloud, if it refused
+
+
+@frozen
 class Pass:
     """What one pass saw, wanted and achieved."""
 
     snapshot: Snapshot
     plan: Plan
-    progress: bool = False
     unread: tuple[str, ...] = ()  # names of clusters that should have been read whole
+    acted: tuple[Acted, ...] = ()
+    seconds: tuple[float, float, float] = (0, 0, 0)  # to observe, to plan and to apply
+
+    @property
+    def progress(self) -> bool:
+        """Whether something moved, so that another pass may follow at once."""
+        return any(each.result in (Result.DONE, Result.REFUSED) for each in self.acted)
+
+
+Watch = Callable[[Pass | Exception], None]
 
 
 def one_pass(
@@ -62,7 +81,9 @@ def one_pass(
     began = time.monotonic()
     with store() as opened, closing(clouds()) as cloud:
         snapshot = observe(opened, cloud, bounds, seconds=pass_seconds / 2)
+        observed = time.monotonic()
         wanted = plan(snapshot)
+        planned = time.monotonic()
         unread = tuple(
             view.cluster.name
             for view in snapshot.views
@@ -75,24 +96,25 @@ def one_pass(
             actors={job.id: job.actor for job in snapshot.jobs},
             clusters={view.cluster.id: view.cluster.name for view in snapshot.views},
         )
-        applier, progress = Applier(opened, cloud), False
+        applier, acted = Applier(opened, cloud), list[Acted]()
         for note in wanted.notes:
             applier.apply(note)
         for action in wanted.actions:
             if stopping() or time.monotonic() - began > pass_seconds:
                 break
-            progress |= _act(applier, action, lines)
+            acted.append(_act(applier, action, lines))
+    ended = time.monotonic()
     lines.ended(
         actions=len(wanted.actions),
         unread=unread,
         brake=wanted.brake.text if wanted.brake else None,
-        seconds=time.monotonic() - began,
+        seconds=ended - began,
     )
-    return Pass(snapshot, wanted, progress, unread)
+    return Pass(snapshot, wanted, unread, tuple(acted), (observed - began, planned - observed, ended - planned))
 
 
-def _act(applier: Applier, action: Action, lines: PassLog) -> bool:
-    """Carry out one action, write its line, and return whether something moved."""
+def _act(applier: Applier, action: Action, lines: PassLog) -> Acted:
+    """Carry out one action, write its line, and return how it went."""
     started = time.monotonic()
     try:
         result = applier.apply(action)
@@ -100,23 +122,32 @@ def _act(applier: Applier, action: Action, lines: PassLog) -> bool:
         raise
     except Exception:  # noqa: BLE001 - one action is fenced off: the others go on, the next pass looks again
         log().exception("Failed at an action", action=repr(action)[:500])
-        return False
+        return Acted(action, None)
+    error = applier.error
     if result is not Result.TOLD:
-        lines.acted(action, result=result.value, seconds=time.monotonic() - started, err=applier.error)
-    return result in (Result.DONE, Result.REFUSED)
+        err = f"{error.kind}: {error.text}" if error else None
+        lines.acted(action, result=result.value, seconds=time.monotonic() - started, err=err)
+    return Acted(action, result, error.kind if error else None)
 
 
 def run(
-    *, store: OpenStore, clouds: OpenClouds, bounds: Bounds, interval: float, pass_seconds: float, stop: Stop
+    *,
+    store: OpenStore,
+    clouds: OpenClouds,
+    bounds: Bounds,
+    interval: float,
+    pass_seconds: float,
+    stop: Stop,
+    watch: Watch,
 ) -> None:
     """Make passes until asked to stop; log what fails and go on."""
     chained = 0
     for number in count(1):
         if stop():
             break
-        progress = False
+        made: Pass | Exception
         try:
-            done = one_pass(
+            made = one_pass(
                 store=store,
                 clouds=clouds,
                 bounds=bounds,
@@ -124,11 +155,14 @@ def run(
                 number=str(number),
                 stopping=stop,
             )
-            progress = done.progress
         except StoreDown as error:
+            made = error
             log().error("Could not use the database", err=str(error))
-        except Exception:  # noqa: BLE001 - one pass is fenced off: the next one starts from nothing
+        except Exception as error:  # noqa: BLE001 - one pass is fenced off: the next one starts from nothing
+            made = error
             log().exception("Gave a pass up")
+        watch(made)
+        progress = isinstance(made, Pass) and made.progress
         chained = chained + 1 if progress else 0
         if not progress or chained >= CHAIN:
             chained = 0

@@ -52,6 +52,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "FALCON_INTERVAL": ("interval", "0.2s", 0.2),
     "FALCON_GKE_ENDPOINT": ("gke_endpoint", "localhost:8443", "localhost:8443"),
     "FALCON_COMPUTE_ENDPOINT": ("compute_endpoint", "https://localhost:8443", "https://localhost:8443"),
+    "FALCON_METRICS_ADDRESS": ("metrics_address", "[::]:8080", "[::]:8080"),
     "FALCON_LOG_FORMAT": ("log_format", "console", "console"),
 }
 
@@ -81,6 +82,8 @@ def test_bounds_from_the_environment() -> None:
         ("FALCON_POOL_ATTEMPTS", "many", "a whole number from 1 to 100"),
         ("FALCON_LANG", "de", "zh or en"),
         ("FALCON_GKE_ENDPOINT", "https://gke", "HOST or HOST:PORT"),
+        ("FALCON_METRICS_ADDRESS", "8080", "HOST:PORT or [IPv6]:PORT to listen on"),
+        ("FALCON_METRICS_ADDRESS", "0.0.0.0:0", "HOST:PORT or [IPv6]:PORT to listen on"),
         (
             "FALCON_LOG_PATH_TEMPLATE",
             "logs/{job_id}.log",

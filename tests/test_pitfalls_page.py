@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 PAGE = HERE / "pitfalls.md"
 LAST = 113
 LINE = re.compile(r"^\| P(\d+) \| (?P<what>[^|]+) \| (?P<where>[^|]+) \|$")
-LATER = {107: "metrics", 108: "`explain`"}
+LATER = {108: "`explain`"}
 """Pitfalls of commands that are still to come."""
 
 
