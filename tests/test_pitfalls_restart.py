@@ -1,9 +1,11 @@
 """Restart and several copies: nothing is remembered, nothing done twice, whoever writes in between (P82 to P87)."""
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cloudsim.direct import DirectClouds
 from cloudsim.errors import SimError
 from cloudsim.faults import Fault
 from cloudsim.workload import NEVER_ENDS, OUT_OF_MEMORY, Workload
@@ -11,6 +13,10 @@ from interruptions import deal, lose_connection, overtaken, tapped_pass
 from memory_tables import TABLES
 from world import Falcon, cluster, spec
 from world_acts import calls, kill_after, objects, pods, work
+
+from falcon_rm.core.actions import EndLease
+from falcon_rm.core.plan import plan
+from falcon_rm.observe import observe
 
 LIFE = ["Pending/Waiting", "Pending/Provisioning", "Pending/WaitingForNode", "Pending/Dispatching", "Running"]
 TOPOLOGIES = ("1x1", "2x2", "2x4", "4x4", "4x8")
@@ -237,3 +243,22 @@ def test_abort_of_a_job_that_waits_again_is_one_write() -> None:
     falcon.store.set_status("j1", "Aborting")
     falcon.step()
     assert "Aborted" == falcon.state("j1")
+
+
+def test_leases_younger_than_the_rows_that_were_read_are_no_orphans() -> None:
+    """A slow controller finds pools that another one has claimed and made since it read the rows (P27, P84)."""
+    falcon = Falcon()
+    for topology in TOPOLOGIES:
+        falcon.submit(f"j-{topology}", spec(topology))
+    falcon.step()
+    early = falcon.store.read()
+    falcon.advance(1)
+    falcon.step()
+    falcon.step()
+    assert len(TOPOLOGIES) == len(falcon.pools())
+    slow: Any = SimpleNamespace(
+        read=lambda: early, statuses=falcon.store.statuses, pools_named=falcon.store.pools_named
+    )
+    made = plan(observe(slow, DirectClouds(falcon.sim), falcon.bounds, seconds=30))
+    assert None is made.brake
+    assert () == tuple(action for action in made.actions if isinstance(action, EndLease))
