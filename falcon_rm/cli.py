@@ -2,8 +2,7 @@
 The command line: where settings, adapters and commands meet.
 
 1. Adapters are built here and nowhere else; a command imports what it needs when it runs.
-2. A pass is a value that loop.py returns; what it means for the exit code stands here.
-3. `run` starts only on a schema that passes the check, and waits for a database that is not there yet.
+2. `run` starts only on a schema that passes the check, and waits for a database that is not there yet.
 """
 
 import os
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 from falcon_rm import __version__
-from falcon_rm.cli_base import ERROR, App, Commands, one_pass, output_option, with_log
+from falcon_rm.cli_base import ERROR, App, Commands, with_log
 from falcon_rm.cli_cluster import cluster
 from falcon_rm.cli_jobs import abort, submit
+from falcon_rm.cli_pass import plan, run_once
 from falcon_rm.cli_show import config, status, table
 from falcon_rm.cli_story import events, explain
 from falcon_rm.config import ConfigError, Settings, load
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.store import MySqlStore
     from falcon_rm.ports import Clouds
     from falcon_rm.stop import Stop
-
-BRAKE_HOLDS, CHANGES = 3, 2
 
 DATABASE_WAIT, DATABASE_PAUSE = 120, 2
 """How long `run` waits at its start for a database that does not answer, and between two tries; seconds."""
@@ -139,47 +137,6 @@ def run(app: App) -> None:
         )
 
 
-@commands.command("run-once")
-@click.option("--allow-mass-delete", is_flag=True, help="Let this pass sweep more than the brake would allow.")
-@click.pass_obj
-def run_once(app: App, allow_mass_delete: bool) -> int:
-    """
-    Make one pass: read everything, decide, act.
-
-    Exit codes: 0 acted or nothing to do, 1 something could not be read, 3 the brake on sweeping holds.
-
-    \b
-    Example:
-      falcon-rm run-once
-    """
-    made = one_pass(app, with_log(app), allow_mass_delete=allow_mass_delete)
-    return BRAKE_HOLDS if made.plan.brake else ERROR if made.unread else 0
-
-
-@commands.command()
-@click.option("--dry-run", is_flag=True, help="Say it aloud: plan never writes, with or without it.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0 nothing to do, 2 changes, 1 error or unread.")
-@output_option("json")
-@click.pass_obj
-def plan(app: App, dry_run: bool, detailed_exitcode: bool, output: str | None) -> int:  # noqa: ARG001
-    """
-    Show what the next pass would do, and why. Nothing is written anywhere.
-
-    \b
-    Example:
-      falcon-rm plan --dry-run -o json
-    """
-    from falcon_rm import report
-
-    made = one_pass(app, with_log(app), dry=True)
-    names = {view.cluster.id: view.cluster.name for view in made.snapshot.views}
-    text = report.as_json(report.plan_data(made.plan, names)) if output else report.plan_text(made.plan, names)
-    click.echo(text)
-    if not detailed_exitcode:
-        return 0
-    return CHANGES if made.plan.actions else ERROR if made.unread else 0
-
-
 @commands.group()
 def db() -> None:
     """
@@ -231,7 +188,7 @@ def check(app: App) -> int:
     return ERROR if faults else 0
 
 
-for _command in (status, explain, events, submit, abort, cluster, config, table):
+for _command in (run_once, plan, status, explain, events, submit, abort, cluster, config, table):
     commands.add_command(_command)
 
 

@@ -19,6 +19,7 @@ from falcon_rm.ports import Refused, StoreDown
 
 if TYPE_CHECKING:
     from falcon_rm.cloud.database import Database
+    from falcon_rm.core.plan import Plan
     from falcon_rm.loop import Pass
     from falcon_rm.ports import Clouds, Store
 
@@ -57,7 +58,7 @@ class Commands(click.Group):
             path = error.ctx.command_path if error.ctx else "falcon-rm"
             code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)
         except click.ClickException as error:
-            code = _complain(error.format_message(), ERROR)
+            code = _complain(error.format_message(), error.exit_code)
         except (ConfigError, Refused, StoreDown) as error:
             code = _complain(str(error), ERROR)
         except click.Abort:
@@ -78,7 +79,14 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
     return click.option("-o", "--output", type=click.Choice(forms), help="Form of the answer; a table if not given.")
 
 
-def one_pass(app: App, settings: Settings, *, dry: bool = False, allow_mass_delete: bool = False) -> "Pass":
+def one_pass(
+    app: App,
+    settings: Settings,
+    *,
+    dry: bool = False,
+    allow_mass_delete: bool = False,
+    approves: "Callable[[Plan], bool]" = lambda _: True,
+) -> "Pass":
     """Make one pass with these settings."""
     from falcon_rm import loop
 
@@ -87,6 +95,7 @@ def one_pass(app: App, settings: Settings, *, dry: bool = False, allow_mass_dele
         clouds=app.clouds,
         bounds=settings.bounds(allow_mass_delete=allow_mass_delete),
         dry=dry,
+        approves=approves,
         pass_seconds=settings.pass_timeout,
     )
 

@@ -1,5 +1,5 @@
 """
-What operators read: actions as lines, a plan as text or JSON, rows as tables.
+What operators read: actions as lines, rows as tables, values for machines.
 
 1. Values in, text out: nothing here reads, asks or prints.
 2. The same input gives the same bytes, so that two outputs can be compared.
@@ -9,10 +9,10 @@ What operators read: actions as lines, a plan as text or JSON, rows as tables.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
-from attrs import evolve, frozen
+from attrs import frozen
 from rich.cells import cell_len
 
 from falcon_rm.core.actions import (
@@ -32,9 +32,6 @@ from falcon_rm.core.actions import (
     SubmitWork,
 )
 from falcon_rm.core.text import clean
-
-if TYPE_CHECKING:
-    from falcon_rm.core.plan import Plan
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
@@ -152,16 +149,17 @@ def describe(action: Action) -> Line:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return rows under upper-case headers, columns three spaces apart, None as `<none>`."""
-    cells = [[_cell(value) for value in row] for row in (headers, *rows)]
+    cells = [[shown(value) for value in row] for row in (headers, *rows)]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*cells, strict=True)]
-    return "\n".join(_padded(row, widths, gap="   ").rstrip() for row in cells)
+    return "\n".join(padded(row, widths, gap="   ").rstrip() for row in cells)
 
 
-def _cell(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as a cell of a table."""
     return NONE if value is None or value == "" else clean(str(value))
 
 
-def _padded(cells: Sequence[str], widths: Sequence[int], *, gap: str = "  ") -> str:
+def padded(cells: Sequence[str], widths: Sequence[int], *, gap: str = "  ") -> str:
     """Return one line; Chinese characters are two cells wide."""
     pads = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
     return gap.join(pads)
@@ -207,52 +205,3 @@ def as_yaml(value: object) -> str:
 
 FORMS: Mapping[str, Callable[[object], str]] = {"json": as_json, "yaml": as_yaml}
 """The forms for machines."""
-
-
-SIGNS = {"+": "create", "~": "change", "-": "delete", "?": "unknown"}
-"""The signs of a plan's lines, and what they count."""
-
-
-def plan_lines(plan: "Plan", clusters: Mapping[str, str]) -> list[Line]:
-    """Return a plan's lines: its actions in their order, then what is unknown. *clusters* has names by id."""
-    acts = [describe(action) for action in plan.actions]
-    blind = [Line("?", each.kind, each.name, "left alone", each.why, each.cluster) for each in plan.unknown]
-    return [evolve(line, cluster=clusters.get(line.cluster or "", line.cluster)) for line in (*acts, *blind)]
-
-
-def counts(lines: Iterable[Line]) -> dict[str, int]:
-    """Return how many lines create, change, delete, and are unknown."""
-    signs = [line.sign for line in lines]
-    return {word: signs.count(sign) for sign, word in SIGNS.items()}
-
-
-def plan_text(plan: "Plan", clusters: Mapping[str, str]) -> str:
-    """Return a plan as terraform would show it: one line an action with its reason, then a summary."""
-    lines = plan_lines(plan, clusters)
-    rows = [
-        [_cell(value) for value in (line.sign, line.kind, line.name, line.cluster or "-", line.what)] for line in lines
-    ]
-    widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    shown = [f"  {_padded(row, widths)}  {clean(line.why)}".rstrip() for row, line in zip(rows, lines, strict=True)]
-    summary = ", ".join(
-        f"{number} {'' if word == 'unknown' else 'to '}{word}" for word, number in counts(lines).items()
-    )
-    strangers = [
-        f"Left alone in {cluster}: {number} falcon-* node pools that are not ours."
-        for cluster, number in sorted(plan.foreign.items())
-        if number
-    ]
-    return "\n".join([*shown, *strangers, *([f"Brake: {plan.brake.text}."] if plan.brake else []), f"Plan: {summary}."])
-
-
-def plan_data(plan: "Plan", clusters: Mapping[str, str]) -> Mapping[str, object]:
-    """Return a plan for machines: the same lines, with the names of the actions."""
-    lines = plan_lines(plan, clusters)
-    kinds = [type(action).__name__ for action in plan.actions]
-    return {
-        "actions": [plain(line) | {"action": kind} for line, kind in zip(lines, kinds, strict=False)],
-        "unknown": [plain(each) for each in plan.unknown],
-        "brake": plan.brake.text if plan.brake else None,
-        "foreign": dict(plan.foreign),
-        "summary": counts(lines),
-    }

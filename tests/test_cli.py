@@ -82,6 +82,7 @@ def test_help_is_quick() -> None:
     [
         (("frobnicate",), "No such command 'frobnicate'. See 'falcon-rm --help'."),
         (("run-once", "--now"), "No such option '--now'. See 'falcon-rm run-once --help'."),
+        (("run-once", "--plan", "x"), "Invalid value for --plan: 'x'; allowed: the checksum that falcon-rm plan shows"),
         (("abort",), "Missing argument 'JOB'. See 'falcon-rm abort --help'."),
         (("submit",), "Missing option '-f' / '--filename'. See 'falcon-rm submit --help'."),
         (("status", "-o", "xml"), "Invalid value for '-o' / '--output': 'xml' is not one of"),
@@ -256,7 +257,11 @@ def test_once_at_rest(cli: Cli) -> None:
     """With nothing to do run-once ends with 0, plan with an empty plan and 0."""
     assert 0 == cli("run-once").exit_code
     result = cli("plan", "--dry-run", "--detailed-exitcode")
-    assert (0, "Plan: 0 to create, 0 to change, 0 to delete, 0 unknown.\n") == (result.exit_code, result.stdout)
+    assert (0, "Plan: 0 to create, 0 to change, 0 to delete, 0 unknown.") == (
+        result.exit_code,
+        result.stdout[:-1].splitlines()[-1],
+    )
+    assert result.stdout.startswith("Checksum: ")
 
 
 def test_plan_writes_nothing(cli: Cli) -> None:

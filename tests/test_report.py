@@ -1,4 +1,4 @@
-"""What operators read: lines of actions, plans, tables, ages, the overview."""
+"""What operators read: lines of actions, tables, ages, the overview."""
 
 import json
 from typing import get_args
@@ -26,12 +26,10 @@ from falcon_rm.core.actions import (
     SubmitWork,
 )
 from falcon_rm.core.model import Cluster, InvalidSpec, Job, Pool, Slot
-from falcon_rm.core.plan import Plan, Unknown
-from falcon_rm.core.sweep import Brake
 from falcon_rm.core.words import Mode, PoolState
 from falcon_rm.overview import render
 from falcon_rm.ports import Rows
-from falcon_rm.report import LINES, Line, age, as_json, describe, plan_data, plan_text, table
+from falcon_rm.report import LINES, Line, age, describe, table
 from falcon_rm.telemetry import MESSAGES
 
 CLUSTER = Cluster(id="id-1", name="c1", project="proj-1", location="us-central1", tpu_type="v7x")
@@ -122,49 +120,6 @@ def test_every_action_is_described() -> None:
     """Lines, log messages and this file's cases cover every action there is."""
     actions = set(get_args(Action))
     assert actions == set(LINES) == set(MESSAGES) == {type(action) for action, _ in EXPECTED}
-
-
-PLAN = Plan(
-    actions=(CHANGE, CREATE, DeletePool(CLUSTER, "falcon-old", "nobody waits for 2x2x1")),
-    unknown=(Unknown("cluster", "c3", "c3", "list failed:\n503"),),
-    foreign={"c1": 2, "c2": 0},
-)
-
-TEXT = """\
-  ~  job      j           c1  Pending/Waiting -> Pending/Provisioning  picked
-  +  pool     falcon-j    c1  create 4 hosts, v7x 2x2x4, reservation   job j holds its lease
-  -  pool     falcon-old  c1  delete                                   nobody waits for 2x2x1
-  ?  cluster  c3          c3  left alone                               list failed: 503
-Left alone in c1: 2 falcon-* node pools that are not ours.
-Plan: 1 to create, 1 to change, 1 to delete, 1 unknown."""
-
-
-def test_plan_text() -> None:
-    """A plan reads like terraform's: sign, thing, place, what, why, and a summary."""
-    assert TEXT == plan_text(PLAN, {"id-1": "c1"})
-
-
-def test_empty_plan() -> None:
-    """A plan with nothing in it is its summary."""
-    assert "Plan: 0 to create, 0 to change, 0 to delete, 0 unknown." == plan_text(Plan(), {})
-
-
-def test_brake_is_shown() -> None:
-    """A brake that holds is told with its numbers."""
-    brake = Brake(5, 0, 3, 3)
-    assert f"Brake: {brake.text}." in plan_text(Plan(brake=brake), {}).splitlines()
-    assert brake.text == plan_data(Plan(brake=brake), {})["brake"]
-
-
-def test_plan_json() -> None:
-    """As JSON a plan has the same lines with the names of the actions, byte for byte the same each time."""
-    text = as_json(plan_data(PLAN, {"id-1": "c1"}))
-    assert text == as_json(plan_data(PLAN, {"id-1": "c1"}))
-    data = json.loads(text)
-    assert {"create": 1, "change": 1, "delete": 1, "unknown": 1} == data["summary"]
-    assert ["Change", "CreatePool", "DeletePool"] == [each["action"] for each in data["actions"]]
-    assert {"kind": "cluster", "name": "c3", "cluster": "c3", "why": "list failed:\n503"} == data["unknown"][0]
-    assert list(data) == sorted(data)
 
 
 def test_table() -> None:

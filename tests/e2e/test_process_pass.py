@@ -141,3 +141,20 @@ def test_run_once_holds_the_brake(there: Site, url: str, rows: Database) -> None
     assert deletes == told(there.cloud.state(), "calls", "kube.delete.")
     assert 0 == there.falcon(url, "run-once", "--allow-mass-delete").code
     assert deletes + 5 == told(there.cloud.state(), "effects", "kube.delete.")
+
+
+def test_run_once_does_what_was_reviewed_or_nothing(there: Site, url: str, rows: Database) -> None:
+    """A checksum holds from one process to the next, until something else is to be done: then nothing is, and 4."""
+    people(url, "submit", "-f", "-", text=json.dumps(CPU[:2]))
+    seen = [json.loads(there.falcon(url, "plan", "-o", "json", PYTHONHASHSEED=seed).out) for seed in ("1", "2")]
+    assert seen[0] == seen[1]
+    checksum = seen[0]["checksum"]
+    people(url, "submit", "-f", "-", text=json.dumps(CPU[2:3]))
+    before, writes = everything(rows), writing_calls(there)
+    refused = there.falcon(url, "run-once", "--plan", checksum)
+    assert (4, "", 1) == (refused.code, refused.out, refused.err.count("\n"))
+    assert refused.err.startswith("error: nothing was done: the plan is now ")
+    assert (before, writes) == (everything(rows), writing_calls(there))
+    now = refused.err.partition("the plan is now ")[2].partition(",")[0]
+    assert 0 == there.falcon(url, "run-once", "--plan", now).code
+    assert {"Pending/Waiting"} == set(demonstration.states(rows).values())
