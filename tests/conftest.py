@@ -1,8 +1,18 @@
-"""What several test files share: a fresh database for a test, the profiles of Hypothesis."""
+"""
+What several test files share: a fresh database for a test, the profiles of Hypothesis, and the count of cases.
+
+A test of proof.md that runs a matrix says how large it was, and `hack/proof` adds it up:
+
+    def test_every_fault(proof: Callable[[int, int], None]) -> None:
+        ...
+        proof(len(sites) * len(faults), runs)
+
+A test that says nothing counts as one case. Tests of one property may say it once each, or several times.
+"""
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -27,6 +37,18 @@ settings.register_profile(
 )
 settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture
+def proof(record_property: Callable[[str, object], None]) -> Callable[[int, int], None]:
+    """Report the cases of a matrix: those *planned*, from a recording or a product, and those really *executed*."""
+
+    def report(planned: int, executed: int) -> None:
+        record_property("planned", planned)
+        record_property("executed", executed)
+        assert planned == executed, "cases that were planned were not executed"
+
+    return report
 
 
 @pytest.fixture
