@@ -8,6 +8,7 @@ The demonstration: submit hack/demo.d to a real `falcon-rm run` against the simu
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 from demonstration import ABORTS, CLUSTERS, SETTINGS, Cloud, is_over, served, states, submissions, wrongs
+from private_mysql import SERVERS, NoServer, serving
 
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.report import table
@@ -44,12 +46,30 @@ def main() -> int:
     """Run the demonstration; return its exit code."""
     parser = argparse.ArgumentParser(prog="hack/demo", description="Show Falcon at work on a simulated Google Cloud.")
     parser.add_argument("--kubernetes", choices=("simulated", "real"), default="simulated", help="real: hack/kube's")
-    real = parser.parse_args().kubernetes == "real"
+    parser.add_argument("--database", choices=SERVERS, help="the server to run on; without it the one that is there")
+    asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with serving(asked.database, "falcon") as url:
+            return demonstrated(url, real_kubernetes=asked.kubernetes == "real")
+    except NoServer as error:
+        print(f"hack/demo: {error}", file=sys.stderr)
+        return 1
+
+
+def demonstrated(url: str, *, real_kubernetes: bool) -> int:
+    """Run it on a database; return the exit code."""
+    ((version,),) = Database(parse_url(url)).rows("SELECT VERSION()")
+    server = "MariaDB" if "MariaDB" in str(version) else "MySQL"
+    tell(f"A private database server, {server} {str(version).partition('-')[0]}, runs until the end.")
     tell(
         "A simulated Google Cloud starts: GKE, Compute and three Kubernetes clusters, four times as fast as real ones."
     )
-    with served(real_kubernetes=real) as cloud, tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory:
-        os.environ.update(cloud.environment, **SETTINGS)
+    with (
+        served(real_kubernetes=real_kubernetes) as cloud,
+        tempfile.TemporaryDirectory(prefix="falcon-demo-") as directory,
+    ):
+        os.environ.update(cloud.environment, **SETTINGS, FALCON_DATABASE_URL=url)
         return demonstrate(cloud, Path(directory) / "falcon-rm.log")
 
 

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+import pymysql
 import unpacked_mysql
 from attrs import define, field, frozen
 
@@ -49,6 +51,7 @@ SERVER = (
     "--max-connections=200",
 )
 
+SERVERS = ("mariadb", "mysql")
 PROGRAMS = {"mariadb": ("mariadbd",), "mysql": ("mysqld",), None: ("mariadbd", "mysqld")}
 """What each server's program is called; without a choice, the first that is found."""
 
@@ -124,6 +127,18 @@ def start(kind: str | None = None, *more: str) -> PrivateServer:
         server.stop()
         raise
     return server
+
+
+@contextmanager
+def serving(kind: str | None, database: str) -> Iterator[str]:
+    """Run a server with one empty database for as long as the context lasts; yield that one's URL. Raises NoServer."""
+    server = start(kind)
+    try:
+        with pymysql.connect(unix_socket=str(server.socket), user="root") as connection:
+            connection.query(f"CREATE DATABASE {database}")
+        yield server.url(database)
+    finally:
+        server.stop()
 
 
 def find_program(kind: str | None = None) -> Program:

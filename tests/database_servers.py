@@ -15,7 +15,6 @@ import private_mysql
 import pytest
 
 GIVEN = "FALCON_TEST_DATABASE_URL"
-SERVERS = ("mariadb", "mysql")
 HOW = "hack/mysql --server mysql --get gets one"
 LEFT_OUT = pytest.StashKey[int]()
 
@@ -27,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def servers() -> tuple[str, ...]:
     """Return the servers on which a test that is marked runs."""
-    return ("given",) if os.environ.get(GIVEN) else SERVERS
+    return ("given",) if os.environ.get(GIVEN) else private_mysql.SERVERS
 
 
 def mysql_missing() -> bool:

@@ -1,4 +1,4 @@
-"""Two `falcon-rm run` processes at once carry the whole load of the demonstration."""
+"""Two `falcon-rm run` processes at once carry the whole load of the demonstration, on either server."""
 
 import json
 import subprocess
@@ -7,9 +7,12 @@ from pathlib import Path
 
 import demonstration
 import history_check
+import pytest
 from processes import COMMAND, environment, people, until
 
 from falcon_rm.cloud.database import Database, parse_url
+
+pytestmark = pytest.mark.every_server
 
 
 def test_two_controllers_carry_the_demonstration(database: str, tmp_path: Path) -> None:
