@@ -8,8 +8,8 @@ Read the world once: rows, then pools, then workloads, and the ids that a sweep 
 4. An offline cluster is not read at all.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 
 import structlog
 from attrs import evolve
@@ -29,19 +29,29 @@ THREADS = 16
 NAMES_A_CALL = 50
 LOG = structlog.get_logger()
 
+Readers = Callable[[], Executor]
 
-def observe(store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float) -> Snapshot:
+
+def side_by_side() -> Executor:
+    """Return what reads clusters side by side."""
+    return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="observe")
+
+
+def observe(
+    store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float, readers: Readers = side_by_side
+) -> Snapshot:
     """
     Return what one pass can see.
 
     Args:
         seconds: how long the clouds may take; a cluster that is later is unknown.
+        readers: what reads the clusters, made anew for each pass.
 
     Raises:
         StoreDown: the database could not be read; there is no pass.
     """
     rows = store.read()
-    views = _read_clusters(rows, clouds, seconds)
+    views = _read_clusters(rows, clouds, seconds, readers())
     pools = (*rows.pools, *_named_again(store, rows, views))
     return Snapshot(
         now=rows.now,
@@ -59,9 +69,8 @@ def observe(store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float) -> 
     )
 
 
-def _read_clusters(rows: Rows, clouds: Clouds, seconds: float) -> tuple[ClusterView, ...]:
+def _read_clusters(rows: Rows, clouds: Clouds, seconds: float, threads: Executor) -> tuple[ClusterView, ...]:
     """Read every cluster in its own thread; one that is late, or whose answers make no sense, is unknown."""
-    threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="observe")
     readers: dict[Future[ClusterView], Cluster] = {}
     for cluster in rows.clusters:
         readers[threads.submit(_Reader(cluster, rows, clouds).read)] = cluster

@@ -7,6 +7,7 @@ Falcon in memory: the real observe, plan and apply over a store in memory and th
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
@@ -48,6 +49,19 @@ def spec(topology: str = "2x2", tpu_type: str = "v6e", mode: str = "on-demand", 
         **asked,
         **fields,
     }
+
+
+class Inline(Executor):
+    """Reads clusters one after the other in the pass itself: no thread, and what kills a read kills the pass."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call at once."""
+        future = Future[Any]()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - as an executor does: whoever asks for the result gets it
+            future.set_exception(error)
+        return future
 
 
 class Falcon:
@@ -100,6 +114,7 @@ class Falcon:
             clouds=self.clouds,
             bounds=self.bounds,
             pass_seconds=60,
+            readers=Inline,
             **bounds,
         )
 

@@ -6,7 +6,6 @@ One simulated world: Google Kubernetes Engine, Compute and the Kubernetes of eac
 3. `fork()` gives an independent copy: what is done to one is not seen by the other.
 """
 
-import copy
 import json
 import random
 import threading
@@ -95,17 +94,9 @@ class World:
 
     def fork(self) -> "World":
         """Return an independent copy."""
-        with self.lock:
-            return copy.deepcopy(self)
+        from cloudsim.fork import fork
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.lock = threading.RLock()
+        return fork(self)
 
     # the seam
 
