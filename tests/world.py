@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from math import ceil
 from typing import Any
 
 import structlog
@@ -17,14 +18,18 @@ from cloudsim.direct import DirectClouds
 from cloudsim.faults import Fault
 from cloudsim.tempo import Tempo
 from cloudsim.world import World
+from deadlines import bounds_ahead
+from fingerprint import fingerprint
 from memory_store import MemoryStore
 
+from falcon_rm.apply import Result
 from falcon_rm.core.model import Bounds, Cluster, Job, Pool, Slot
 from falcon_rm.core.words import PoolState
 from falcon_rm.loop import Pass, one_pass
 from falcon_rm.ports import Clouds
 
 INTERVAL = 10.0
+EPSILON = 1e-6  # bounds are passed a moment after they are reached
 ZONE = "us-central1-a"
 QUIET_PASSES = 400
 
@@ -103,6 +108,10 @@ class Falcon:
         copied.store, copied.sim = self.store.copy(), self.sim.fork()
         return copied
 
+    def fingerprint(self) -> str:
+        """Return what of this world can influence its future; equal for worlds whose futures are equal."""
+        return fingerprint(self)
+
     def submit(self, job_id: str, task: Mapping[str, object] | str | None = None, **columns: Any) -> None:
         """Insert a row of `job`."""
         self.store.insert_job(job_id, spec() if task is None else task, **columns)
@@ -126,6 +135,25 @@ class Falcon:
     def wait(self) -> None:
         """Let the interval between two passes go by."""
         self.advance(INTERVAL)
+
+    def jump(self) -> None:
+        """
+        Let as many intervals go by as it takes until something falls due: in the clouds, or by a bound of Falcon's.
+
+        The passes between would see the same world, and plan nothing, as the one before.
+        """
+        due = [at for at in (self.sim.agenda.next_at(), *bounds_ahead(self.store, self.bounds)) if at is not None]
+        ahead = min(due, default=self.sim.now) - self.sim.now
+        self.advance(INTERVAL * max(1, ceil(ahead / INTERVAL + EPSILON)))
+
+    def go_on(self, made: Pass) -> None:
+        """Let time pass after a pass as the loop does: none after progress, and no longer than needed in idleness."""
+        if made.progress:
+            return
+        if any(acted.result is not Result.TOLD for acted in made.acted):
+            self.wait()
+        else:
+            self.jump()
 
     def until(self, reached: Callable[[], bool], *, seconds: float = 7200) -> None:
         """Make passes, waiting the interval when one made no progress, until something holds."""

@@ -4,7 +4,7 @@ An independent copy of a world, made fast: thousands of runs begin where another
 1. JSON, and sets and tables of words and numbers, are copied all at once by marshal; it keeps what is one object one.
 2. What never changes is shared: workloads, calls, what a test set as a script. A history is a list of such values.
 3. Everything else is an object of the simulator, copied once, field by field; TABLES names the fields that hold such.
-4. Whatever none of this knows (a test's own object) is copied by deepcopy.
+4. Whatever none of this knows (a test's own object, a field that holds such) is copied by deepcopy, which is slow.
 """
 
 import copy
@@ -64,6 +64,10 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
     return tuple(fields_dict(kind)) if has(kind) else None
 
 
+UNKNOWN: set[tuple[type, Any]] = set()
+"""Fields, by class, that turned out to hold what marshal does not know."""
+
+
 FIELDS = {kind: _field_names(kind) for kind in PARTS}
 
 
@@ -77,7 +81,16 @@ class _Copier:
 
     def copy(self, world: World) -> World:
         made: World = self.object(world)
-        for (holder, place), value in zip(self.places, marshal.loads(marshal.dumps(self.plain)), strict=True):
+        try:
+            values = marshal.dumps(self.plain)
+        except ValueError:
+            UNKNOWN.update(
+                (type(holder), place)
+                for (holder, place), value in zip(self.places, self.plain, strict=True)
+                if not _is_plain(value)
+            )
+            return _Copier().copy(world)
+        for (holder, place), value in zip(self.places, marshal.loads(values), strict=True):
             if type(holder) is list:
                 holder[place] = value
             else:
@@ -90,6 +103,8 @@ class _Copier:
         kind = type(value)
         if kind in ATOMS:
             return value
+        if kind in PLAIN and (type(holder), place) in UNKNOWN:
+            return copy.deepcopy(value, self.copies)
         if kind in PLAIN:
             self.plain.append(value)
             self.places.append((holder, place))
@@ -151,6 +166,14 @@ class _Copier:
             made.setstate(value.getstate())
             return made
         return copy.deepcopy(value)
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        marshal.dumps(value)
+    except ValueError:
+        return False
+    return True
 
 
 def fork(world: World) -> World:
