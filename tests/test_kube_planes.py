@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kube import build, plane
+from control_plane import build, go, plane
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -65,7 +65,7 @@ def test_given_programs_have_to_be_all_there(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).touch(mode=0o755)
     assert tmp_path == build.programs()
     (tmp_path / "kube-scheduler").unlink()
-    with pytest.raises(build.NoPrograms, match="lacks kube-scheduler"):
+    with pytest.raises(go.NoPrograms, match="lacks kube-scheduler"):
         build.programs()
 
 
@@ -84,10 +84,11 @@ def test_the_version_is_told_to_the_linker() -> None:
 
 def test_a_build_is_kept_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was built is used again without a Go; a failed build leaves nothing, and says so."""
-    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr(go, "CACHE", tmp_path)
     monkeypatch.delenv(build.GIVEN, raising=False)
-    monkeypatch.setattr(build, "find_go", lambda: "false")
-    with pytest.raises(build.NoPrograms, match="go build ended with 1"):
+    monkeypatch.delenv(build.MINOR, raising=False)
+    monkeypatch.setattr(go, "find", lambda: "false")
+    with pytest.raises(go.NoPrograms, match="go build ended with 1"):
         build.programs()
     assert ["lock"] == [path.name for path in tmp_path.iterdir()]
     (tmp_path / build.key()).mkdir()
@@ -96,4 +97,4 @@ def test_a_build_is_kept_by_its_files(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_go_that_is_none(tmp_path: Path) -> None:
     """A program that is missing has no version."""
-    assert () == build.go_version(str(tmp_path / "go"))
+    assert () == go.version(str(tmp_path / "go"))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import urllib3
-from kube.client import MERGE_PATCH, STRATEGIC_PATCH, Client
+from control_plane.client import MERGE_PATCH, STRATEGIC_PATCH, Client
 
 from cloudsim.gke_nodes import PREFIX
 from cloudsim.kube_nodes import Nodes, unschedulable

@@ -7,8 +7,8 @@ Real control planes behind the clusters of a world: who may enter them, and wher
 
 import base64
 
-from kube import plane
-from kube.rights import grant
+from control_plane import plane
+from control_plane.rights import grant
 
 from cloudsim.metadata import EMAIL
 from cloudsim.premises import Premises

@@ -8,7 +8,7 @@ The webhook by which a real API server asks whether a bearer token is good: Goog
 import ssl
 from pathlib import Path
 
-from kube.papers import Context, write_config
+from control_plane.papers import Context, write_config
 
 from cloudsim.doors_http import Answer, HttpDoor, Request, json_answer
 from cloudsim.metadata import EMAIL, Tokens

@@ -9,7 +9,6 @@ Three doors to a Kubernetes API: the world itself, the simulated cloud's server,
 import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from cloudsim.server import CloudSim
 from cloudsim.tempo import Tempo, brisk
 from cloudsim.workload import ANNOTATION
 from cloudsim.world import World
-from kube.client import Answer, Client, Json
+from control_plane.client import Answer, Client, Json
 
 T = TypeVar("T")
 
@@ -34,8 +33,6 @@ ZONE = "us-central1-a"
 PATH = f"projects/p/locations/{ZONE}/clusters/contract"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 PATIENCE = 150.0  # seconds: pod GC alone takes up to 60
-CALLS: dict[str, Counter[str]] = {}
-"""Door -> how many tests used a method of it."""
 
 
 class Door(Protocol):

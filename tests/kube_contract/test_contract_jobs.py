@@ -1,7 +1,7 @@
 """Jobs, at every door: their pods, their conditions in order, what ends them and what is left meanwhile."""
 
 import pytest
-from kube.client import Json
+from control_plane.client import Json
 from kube_doors import PATH, Cluster, condition, conditions, job
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kube.client import Json
+from control_plane.client import Json
 from kube_doors import Cluster
 
 LABELS = {"a": {"app": "x", "tier": "one"}, "b": {"app": "y", "tier": "one"}, "c": {"app": "x"}, "d": {}}

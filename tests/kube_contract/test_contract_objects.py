@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kube.client import Answer, Json
+from control_plane.client import Answer, Json
 from kube_doors import Cluster, condition, conditions, job
 
 BACKGROUND, FOREGROUND, ORPHAN = ({"propagationPolicy": word} for word in ("Background", "Foreground", "Orphan"))

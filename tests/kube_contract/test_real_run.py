@@ -1,17 +1,37 @@
-"""`hack/kube/run`: what it starts is there, answers kubectl, and ends with `down`, or with its caller."""
+"""`hack/kube`: what it starts is there, answers kubectl, and ends with `down`, its caller, or the next `up`."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from cloudsim.real_planes import RealKubernetes
-from kube import plane
+from control_plane import plane
 from kube_doors import PATH
 
-RUN = Path(plane.__file__).with_name("run")
+HACK = Path(plane.__file__).parent.parent
+KUBE = (sys.executable, "-m", "control_plane")
 SECONDS = 120
+
+
+def started(*arguments: str) -> "subprocess.Popen[str]":
+    """Start `hack/kube` in the environment that the tests have already."""
+    return subprocess.Popen([*KUBE, *arguments], stdout=subprocess.PIPE, text=True, cwd=HACK)
+
+
+def folder_of(up: "subprocess.Popen[str]") -> Path:
+    """Wait until `up` says that it is ready; return the folder of its run."""
+    assert up.stdout is not None
+    return Path(json.loads(up.stdout.readline())["kubeconfig"]).parent
+
+
+def told(*arguments: str) -> list[str]:
+    """Return the words that `hack/kube` writes."""
+    return subprocess.run(
+        [*KUBE, *arguments], capture_output=True, text=True, check=True, timeout=SECONDS, cwd=HACK
+    ).stdout.split()
 
 
 def gone(folder: Path) -> bool:
@@ -26,27 +46,38 @@ def gone(folder: Path) -> bool:
 
 def test_up_kubectl_down(real: RealKubernetes) -> None:
     """Two planes come up, kubectl looks into the second one, and down ends them but not another's."""
-    with subprocess.Popen([sys.executable, RUN, "up", "--clusters", "2"], stdout=subprocess.PIPE, text=True) as up:
-        assert up.stdout is not None
-        said = json.loads(up.stdout.readline())
-        folder = Path(said["kubeconfig"]).parent
-        assert (2, 8) == (len(said["clusters"]), len(plane.marked(folder)))
-        kubectl = [sys.executable, str(RUN), "kubectl", "--context", "c1", "get", "namespaces", "-o", "name"]
-        seen = subprocess.run(kubectl, capture_output=True, text=True, check=True, timeout=SECONDS).stdout.split()
-        assert "namespace/default" in seen
-        subprocess.run([sys.executable, RUN, "down"], check=True, timeout=SECONDS)
+    with started("up", "--clusters", "2") as up:
+        folder = folder_of(up)
+        assert (2, 8) == (len(list(folder.glob("c?"))), len(plane.marked(folder)))
+        assert "namespace/default" in told("kubectl", "--context", "c1", "get", "namespaces", "-o", "name")
+        told("down")
         assert 0 == up.wait(SECONDS)
     assert gone(folder)
     assert real.planes[PATH].client().call("GET", "/readyz").ok
 
 
 def test_it_ends_with_its_caller() -> None:
-    """The caller is killed: nothing stays, and what it has left on disk goes with the next run."""
-    script = f"import subprocess, sys; subprocess.run([sys.executable, {str(RUN)!r}, 'up'])"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as caller:
-        assert caller.stdout is not None
-        folder = Path(json.loads(caller.stdout.readline())["kubeconfig"]).parent
+    """The caller is killed: nothing stays."""
+    script = f"import subprocess; subprocess.run({[*KUBE, 'up']!r})"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=HACK) as caller:
+        folder = folder_of(caller)
         assert 4 == len(plane.marked(folder))
         caller.kill()
         caller.wait(SECONDS)
+    assert gone(folder)
+
+
+def test_what_a_killed_one_has_left_goes_with_the_next() -> None:
+    """Its programs end with it, a process that does not, and its files, with the next `up`."""
+    with started("up") as up:
+        left = folder_of(up)
+        up.kill()
+        up.wait(SECONDS)
+    with subprocess.Popen(["sleep", str(SECONDS)], env={**os.environ, plane.MARK: str(left)}) as survivor:
+        assert left.exists()
+        with started("up") as up:
+            folder = folder_of(up)
+            assert (-9, False, 4) == (survivor.wait(SECONDS), left.exists(), len(plane.marked(folder)))
+            up.terminate()
+            assert 0 == up.wait(SECONDS)
     assert gone(folder)

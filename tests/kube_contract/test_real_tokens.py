@@ -8,8 +8,8 @@ from cloudsim.metadata import EMAIL
 from cloudsim.premises import Premises
 from cloudsim.real_kube import path_of
 from cloudsim.real_planes import RealKubernetes
-from kube.client import Client
-from kube.rights import RBAC, RIGHTS, Rights, rules
+from control_plane.client import Client
+from control_plane.rights import RBAC, RIGHTS, Rights, rules
 from kube_doors import PATH, job
 
 from falcon_rm.cloud.credential import Credential

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kube.client import Client, Json
+from control_plane.client import Client, Json
 
 RIGHTS = (
     ("batch", "jobs", ("get", "list", "create", "delete")),

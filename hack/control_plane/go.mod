@@ -1,4 +1,4 @@
-module falcon/hack/kube
+module falcon/hack/control_plane
 
 go 1.26.0
 

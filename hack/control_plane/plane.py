@@ -7,7 +7,6 @@ Control planes on loopback: etcd, API server, controller manager and scheduler, 
 3. Nothing listens on another address than 127.0.0.1.
 """
 
-import ctypes
 import os
 import shutil
 import signal
@@ -23,15 +22,15 @@ from pathlib import Path
 import urllib3
 from attrs import define, field
 
-from kube.build import programs
-from kube.client import Client
-from kube.papers import Papers, write_config
+from control_plane.build import programs
+from control_plane.client import Client
+from control_plane.papers import Papers, write_config
 
 PREFIX = "falcon-kube-"
 MARK = "FALCON_KUBE"
 KUBECONFIG = "kubeconfig"
 START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 90.0, 20.0, 0.05
-DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+TIED = (sys.executable, "-ISs", str(Path(__file__).with_name("tied.py")))
 CONTROLLERS = (
     "cronjob-controller,garbage-collector-controller,job-controller,namespace-controller,node-lifecycle-controller,"
     "pod-garbage-collector-controller,resourcequota-controller,root-ca-certificate-publisher-controller,"
@@ -178,13 +177,12 @@ def _follow(binaries: Path, run: Run, plane: Plane) -> None:
 def _launch(binaries: Path, run: Run, plane: Plane, name: str, arguments: Sequence[str]) -> None:
     with (plane.folder / f"{name}.log").open("wb") as log:
         plane.processes[name] = subprocess.Popen(
-            [binaries / name, *arguments],
+            [*TIED, str(os.getpid()), binaries / name, *arguments],
             env={"PATH": os.environ.get("PATH", ""), "HOME": str(plane.folder), MARK: str(run.folder)},
             cwd=plane.folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 (nothing else runs in a process that has just begun)
         )
 
 
@@ -262,17 +260,3 @@ def free_ports(count: int) -> Iterator[list[int]]:
     finally:
         for held in sockets:
             held.close()
-
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what the child does before it becomes the program: it asks to be ended when *parent* ends."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def before_exec() -> None:
-        libc.prctl(DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before_exec

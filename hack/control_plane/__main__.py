@@ -1,11 +1,13 @@
-#!/usr/bin/env python3
 """
 Real Kubernetes control planes on loopback.
 
-  hack/kube/run up [--clusters N]     runs N of them until it is ended: by `down`, a signal, or the end of its caller
-  hack/kube/run down                  ends what `up` of this tree has started, and nothing else
-  hack/kube/run kubectl ARGUMENT...   speaks to the first one of the latest run; --context c1 to the second, and so on
-  hack/kube/run build                 builds the programs and prints their folder
+  hack/kube up [--clusters N]     runs N of them until it is ended: by `down`, a signal, or the end of its caller
+  hack/kube down                  ends what `up` of this tree has started, and nothing else
+  hack/kube kubectl ARGUMENT...   speaks to the first one of the latest run; --context c1 to the second, and so on
+  hack/kube build                 builds the programs and prints their folder
+  hack/kube test [--minor 1.34] [ARGUMENT...]
+                                  runs the contract suite, at the door of an older minor version if asked; what follows
+                                  is pytest's
 
 `up` prints one line of JSON when all of them answer: where each is, and a kubeconfig of somebody who may do everything.
 Bearer tokens are those of its own metadata server, whose address it prints too.
@@ -21,40 +23,45 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from cloudsim.metadata import EMAIL
 from cloudsim.premises import Premises
 from cloudsim.token_review import TokenReviewDoor
 
-from kube import build, plane
-from kube.rights import grant
+from control_plane import build, go, older, plane
+from control_plane.rights import grant
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 UP = "up"  # the file in a run's folder that says which tree's `up` has made it
+DOORS = "FALCON_KUBE_DOORS"
 TREE = Path(__file__).resolve().parent.parent.parent
 LOOK_SECONDS, DOWN_SECONDS = 0.5, 30.0
 
 
 def main() -> int:
     """Do what is asked; return the exit code."""
-    parser = argparse.ArgumentParser(prog="hack/kube/run", usage=__doc__)
+    parser = argparse.ArgumentParser(prog="hack/kube", usage=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up").add_argument("--clusters", type=int, default=1)
     commands.add_parser("down")
     commands.add_parser("build")
     commands.add_parser("kubectl")
+    commands.add_parser("test", add_help=False).add_argument("--minor", choices=sorted(older.VERSIONS))
     try:
         if sys.argv[1:2] == ["kubectl"]:
             return speak(sys.argv[2:])
-        asked = parser.parse_args()
-        if asked.command == "up":
-            return up(asked.clusters)
-        if asked.command == "down":
-            return down()
+        asked, rest = parser.parse_known_args()
+        if rest and asked.command != "test":
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        match asked.command:
+            case "up":
+                return up(asked.clusters)
+            case "down":
+                return down()
+            case "test":
+                return test(asked.minor, rest)
         print(build.programs())
-    except (build.NoPrograms, plane.NoPlane) as error:
-        print(f"hack/kube/run: {error}", file=sys.stderr)
+    except (go.NoPrograms, plane.NoPlane) as error:
+        print(f"hack/kube: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -101,7 +108,7 @@ def down() -> int:
     deadline = time.monotonic() + DOWN_SECONDS
     while any(owner in owners and lives for _, owner, lives in plane.runs(place)):
         if time.monotonic() > deadline:
-            print("hack/kube/run: it does not end", file=sys.stderr)
+            print("hack/kube: it does not end", file=sys.stderr)
             return 1
         time.sleep(LOOK_SECONDS / 10)
     plane.end_leftovers(place)
@@ -113,10 +120,20 @@ def speak(arguments: list[str]) -> int:
     living = [folder / plane.KUBECONFIG for folder, _, lives in plane.runs(plane.fast_folder()) if lives]
     config = max(filter(Path.is_file, living), key=lambda path: path.stat().st_mtime, default=None)
     if config is None:
-        print("hack/kube/run: nothing is up; hack/kube/run up", file=sys.stderr)
+        print("hack/kube: nothing is up; hack/kube up", file=sys.stderr)
         return 1
-    kubectl = [build.programs() / "kubectl", *arguments]
+    kubectl = [str(build.programs() / "kubectl"), *arguments]
     return subprocess.run(kubectl, env={**os.environ, "KUBECONFIG": str(config)}, check=False).returncode
+
+
+def test(minor: str | None, arguments: list[str]) -> int:
+    """Run the contract suite at every door; return pytest's exit code."""
+    if minor is not None:
+        os.environ[build.MINOR] = minor
+    build.programs()
+    pytest = [sys.executable, "-m", "pytest", "tests/kube_contract", *arguments]
+    environment = {**os.environ, DOORS: "world,cloudsim,real"}
+    return subprocess.run(pytest, cwd=TREE, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
