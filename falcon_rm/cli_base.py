@@ -100,6 +100,15 @@ def one_pass(
     )
 
 
+def until_interrupted(work: Callable[[], object]) -> int:
+    """Do what people end with Control-C, which is no error of it; return the exit code."""
+    try:
+        work()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
 def with_log(app: App) -> Settings:
     """Set the log up, and return the settings."""
     from falcon_rm import telemetry

@@ -90,9 +90,11 @@ def list_clusters(app: App, output: str | None) -> None:
       falcon-rm cluster list
     """
     from falcon_rm import overview
+    from falcon_rm.cloud import present
 
-    with app.store() as store:
-        click.echo(overview.render(store.read(), output=output, only="cluster"))
+    with app.database() as database:
+        seen = overview.Overview(0, clusters=present.read_clusters(database))
+    click.echo(overview.render(seen, output, sections=overview.SECTIONS[:1]))
 
 
 def _checked(values: Mapping[str, str | None]) -> dict[str, str | None]:

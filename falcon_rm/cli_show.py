@@ -1,28 +1,101 @@
 """Commands that only look: status, config, table."""
 
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import click
 
-from falcon_rm.cli_base import App, output_option
+from falcon_rm.cli_base import App, output_option, until_interrupted
+from falcon_rm.core.words import Status
+from falcon_rm.ports import StoreDown
+
+if TYPE_CHECKING:
+    from falcon_rm.overview import Overview, Section
+
+WATCH_SECONDS = 2.0
 
 
 @click.command()
+@click.option("--watch", is_flag=True, help="Show it again and again, in place on a terminal, until Control-C.")
+@click.option("--cluster", help="Show only what is of this cluster.")
+@click.option("--actor", help="Show only this actor's jobs, and the pools they hold.")
+@click.option(
+    "--status",
+    "statuses",
+    metavar="STATUS",
+    multiple=True,
+    type=click.Choice(list(Status), case_sensitive=False),
+    help="Show only jobs of this status, e.g. Pending; may be given several times.",
+)
 @output_option("wide", "json", "yaml", "name")
 @click.pass_obj
-def status(app: App, output: str | None) -> None:
+def status(
+    app: App, watch: bool, cluster: str | None, actor: str | None, statuses: tuple[Status, ...], output: str | None
+) -> int:
     """
     Show clusters, queues, pools and jobs.
 
-    It is what the database has; no cloud is asked. Jobs that ended long ago are left out.
+    It is what the database has; no cloud is asked. What nobody knows reads <unknown>: whether a cluster can be reached
+    if no pass has looked, and a queue's ROOM, the slices its reservation has left, while no job waits for them. Jobs
+    that ended long ago are left out. On a terminal tables are as wide as it is, else, and with -o wide, as need be.
 
     \b
     Example:
-      falcon-rm status -o wide
+      falcon-rm status --watch
+      falcon-rm status --actor user-a --status Pending --status Running
     """
     from falcon_rm import overview
-    from falcon_rm.cloud import people
+    from falcon_rm.cloud import present
 
-    with app.database() as database, app.store() as store:
-        click.echo(overview.render(store.read(), people.ended_jobs(database), output))
+    if watch and output not in {None, "wide"}:
+        raise click.UsageError("--watch shows tables; -o json, yaml and name cannot be watched.")
+    wanted = overview.Wanted(cluster, actor, tuple(each.value for each in statuses))
+    sections = wanted.sections()
+
+    def look() -> "overview.Overview":
+        with app.database() as database:
+            return present.read(database, wanted, output)
+
+    if watch:
+        return until_interrupted(lambda: _watch(look, sections, output))
+    click.echo(overview.render(look(), output, sections=sections, width=_width()))
+    return 0
+
+
+def _watch(look: "Callable[[], Overview]", sections: "Sequence[Section]", output: str | None) -> None:
+    """Show it until somebody interrupts; a look that fails is told in place of it, and tried again."""
+    from falcon_rm import overview, watch
+
+    if not sys.stdout.isatty():
+        while True:
+            seen = look()
+            click.echo(f"{watch.head(seen)}\n{overview.render(seen, output, sections=sections)}\n")
+            _pause()
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            try:
+                text = watch.screen(look(), console.width, console.height, sections=sections)
+            except StoreDown as error:
+                text = f"the database does not answer, trying again: {error}"
+            live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
+            _pause()
+
+
+def _width() -> int | None:
+    """Return the columns of the terminal; None if there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _pause() -> None:
+    time.sleep(WATCH_SECONDS)
 
 
 @click.command()

@@ -2,213 +2,364 @@
 What `falcon-rm status` shows: clusters, queues, node pools and jobs, from rows alone.
 
 1. SECTIONS is the table of it all: a section's columns, which of them are for `-o wide` only, and its rows.
-2. A row's data is complete for `-o json|yaml`, but for the spec: an environment may hold secrets.
-3. Ages are counted by the database's clock.
+2. What is not known reads `<unknown>`, never 0; what is not there `<none>`.
+3. A row's data is complete for `-o json|yaml`, but for the spec: an environment may hold secrets.
+4. Ages are counted by the database's clock.
+5. A filter leaves out the sections whose rows have nothing to be chosen by.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import fields_dict, frozen
 
-from falcon_rm.core.model import Cluster, Job, Pool
 from falcon_rm.core.text import clean
-from falcon_rm.core.words import CPU_TOPOLOGY, Reason
-from falcon_rm.ports import Rows
-from falcon_rm.report import FORMS, NONE, age, plain, table
+from falcon_rm.report import NONE, UNKNOWN, age, table
 
 NARROW_BYTES = 60
 """The longest cell of a table that is not wide."""
 
-QUEUED = {Reason.WAITING, Reason.CLUSTER_BUSY}
+
+@frozen
+class ClusterRow:
+    """One cluster; *reachable* is None if no pass has looked, or none does."""
+
+    id: str
+    name: str
+    status: str
+    tpu_type: str
+    project: str
+    location: str
+    reachable: bool | None = None
+    problem: str | None = None
+    zone: str | None = None  # as registered
+    used_zone: str | None = None  # where pools go
+    default_reservation: str | None = None
+    gcs_bucket: str | None = None
+    gke_name: str | None = None
+    node_service_account: str | None = None
+    endpoint: str | None = None
+
+    @property
+    def cluster(self) -> str:
+        """Its name, by which a filter finds it."""
+        return self.name
 
 
 @frozen
-class Scene:
-    """The rows, with what several sections look up in them."""
+class QueueRow:
+    """One queue: who waits, who holds its slot, how many of it run. *room* is None if nobody knows it."""
 
-    rows: Rows
-    jobs: tuple[Job, ...]  # live ones, then those that ended lately
-
-    def cluster(self, cluster_id: str | None) -> str | None:
-        """Return a cluster's name; its id if the registry has it no more."""
-        names = {cluster.id: cluster.name for cluster in self.rows.clusters}
-        return names.get(cluster_id, cluster_id) if cluster_id else None
-
-    def age(self, at: float | None) -> str:
-        """Return how long ago that was."""
-        return NONE if at is None else age(self.rows.now - at)
-
-
-@frozen
-class Queue:
-    """One queue: its slot and who waits."""
-
-    cluster_id: str
+    cluster: str
     topology: str
-    holder: str | None
-    held_at: float | None
-    phase: str | None
-    waiting: int
+    waiting: int = 0
+    running: int = 0
+    holder: str | None = None
+    actor: str | None = None  # the holder's
+    phase: str | None = None
+    held_at: float | None = None
+    reserved: bool = False  # whether its cluster has a reservation
+    room: int | None = None  # slices that a reservation has left, as the last pass told who waits for them
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{self.cluster}/{self.topology}"
+
+
+@frozen
+class PoolRow:
+    """One node pool that is not Deleted."""
+
+    name: str
+    cluster: str
+    topology: str
+    machine_type: str
+    hosts: int
+    chips: int
+    mode: str
+    state: str
+    reservation: str | None = None
+    lease: str | None = None
+    actor: str | None = None  # the holder's
+    leased_at: float | None = None
+    requested_at: float | None = None
+    seen_at: float | None = None
+    up_at: float | None = None
+    ready_at: float | None = None
+    idle_at: float | None = None
+    error_kind: str | None = None
+    error_text: str | None = None
+    error_at: float | None = None
+
+    @property
+    def seen(self) -> str:
+        """How far it is."""
+        if self.error_kind and not self.ready_at:
+            return self.error_kind
+        return "ready" if self.ready_at else "up" if self.up_at else "creating"
+
+
+@frozen
+class JobRow:
+    """One job; what was not read is None."""
+
+    id: str
+    actor: str
+    status: str
+    created_at: float | None
+    reason: str | None = None
+    cluster: str | None = None
+    cluster_id: str | None = None
+    topology: str | None = None
+    supply_mode: str | None = None
+    priority: int = 0
+    attempt: int = 0
+    node_pool_name: str | None = None
+    message: str | None = None
+    name: str | None = None
+    version: int = 0
+    timeout_seconds: int | None = None
+    artifact_path: str | None = None
+    aborting_at: float | None = None
+    job_uid: str | None = None
+    pool_failures: int = 0
+    losses: int = 0
+    retry_at: float | None = None
+    outcome: str | None = None
+    queued_at: float | None = None
+    provisioning_at: float | None = None
+    dispatched_at: float | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    aborted_at: float | None = None
+
+
+SHOWN = ("id", "actor", "status", "created_at", "reason", "cluster_id", "topology")
+SHOWN_WIDE = (*SHOWN, "supply_mode", "priority", "attempt", "node_pool_name", "message")
+"""The columns of `job` that tables need."""
+
+
+@frozen
+class Overview:
+    """What there is: live jobs oldest first, then those that ended lately, newest first."""
+
+    now: float
+    clusters: tuple[ClusterRow, ...] = ()
+    queues: tuple[QueueRow, ...] = ()
+    pools: tuple[PoolRow, ...] = ()
+    jobs: tuple[JobRow, ...] = ()
+
+
+@frozen
+class Wanted:
+    """Which rows are shown: those that meet all that is named."""
+
+    cluster: str | None = None  # its name
+    actor: str | None = None
+    statuses: tuple[str, ...] = ()  # of jobs; none: all
+
+    def sections(self) -> "tuple[Section, ...]":
+        """Return the sections whose rows can be chosen so."""
+        asked = {"actor": self.actor is not None, "statuses": bool(self.statuses)}
+        return tuple(section for section in SECTIONS if all(not asked[each] for each in section.lacks))
+
+
+Data = Mapping[str, Sequence[Mapping[str, object]]]
+"""Sections for machines: their rows by name."""
+
+Column = tuple[str, str | Callable[[Overview, Any], object], bool]
 
 
 @frozen
 class Section:
     """
-    One table: which rows it has, its columns, and what is added to a row's own data for machines.
+    One table: which rows it has, its columns, and which filters have nothing to choose by in it.
 
     A column is (header, the row's attribute or a function of it, whether only -o wide shows it). The first is the name.
     """
 
     kind: str
-    rows: Callable[[Scene], Iterable[Any]]
-    columns: Sequence[tuple[str, str | Callable[[Scene, Any], object], bool]]
-    data: Callable[[Scene, Any], Mapping[str, object]]
+    columns: Sequence[Column]
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def plural(self) -> str:
+        """What the overview and machines call it."""
+        return self.kind + "s"
 
 
-def queues(scene: Scene) -> list[Queue]:
-    """Return every queue that has a slot or a waiting job."""
-    slots = {(slot.cluster_id, slot.topology): slot for slot in scene.rows.slots}
-    waiting: dict[tuple[str, str], int] = {}
-    for job in scene.rows.jobs:
-        if job.reason in QUEUED and job.cluster_id and job.topology and job.topology != CPU_TOPOLOGY:
-            key = (job.cluster_id, job.topology)
-            waiting[key] = waiting.get(key, 0) + 1
-    reasons = {job.id: job.reason for job in scene.rows.jobs}
-    found = []
-    for key in sorted(slots.keys() | waiting.keys(), key=lambda key: (scene.cluster(key[0]) or "", key[1])):
-        slot = slots.get(key)
-        holder = slot.holder if slot else None
-        found.append(
-            Queue(*key, holder, slot.held_at if slot else None, reasons.get(holder or ""), waiting.get(key, 0))
-        )
-    return found
+def _since(name: str) -> Callable[[Overview, Any], str]:
+    """Return a column that shows how long ago a time was."""
+
+    def shown(seen: Overview, row: Any) -> str:
+        at = getattr(row, name)
+        return NONE if at is None else age(seen.now - at)
+
+    return shown
 
 
-def _problem(scene: Scene, cluster: Cluster) -> str | None:
-    return scene.rows.health.get(cluster.id, (None, None))[0]
+def _reachable(_: Overview, cluster: ClusterRow) -> str:
+    return {True: "yes", False: "no", None: UNKNOWN}[cluster.reachable]
 
 
-def _zone(scene: Scene, cluster: Cluster) -> str | None:
-    return cluster.zone or scene.rows.health.get(cluster.id, (None, None))[1]
-
-
-def _ready(_: Scene, pool: Pool) -> str:
-    if pool.error and not pool.ready_at:
-        return str(pool.error.kind)
-    return "ready" if pool.ready_at else "up" if pool.up_at else "creating"
+def _room(_: Overview, queue: QueueRow) -> object:
+    return (UNKNOWN if queue.room is None else queue.room) if queue.reserved else None
 
 
 SECTIONS = (
     Section(
         "cluster",
-        lambda scene: sorted(scene.rows.clusters, key=lambda cluster: cluster.name),
         (
             ("NAME", "name", False),
             ("STATUS", "status", False),
+            ("REACHABLE", _reachable, False),
             ("TYPE", "tpu_type", False),
             ("PROJECT", "project", True),
             ("LOCATION", "location", True),
-            ("ZONE", _zone, False),
+            ("ZONE", lambda _, each: each.zone or each.used_zone, False),
             ("RESERVATION", "default_reservation", False),
             ("BUCKET", "gcs_bucket", True),
-            ("PROBLEM", _problem, False),
+            ("PROBLEM", "problem", False),
         ),
-        lambda scene, each: {"problem": _problem(scene, each), "used_zone": _zone(scene, each)},
+        lacks=("actor", "statuses"),
     ),
     Section(
         "queue",
-        queues,
         (
-            ("NAME", lambda scene, each: f"{scene.cluster(each.cluster_id)}/{each.topology}", False),
+            ("NAME", "name", False),
             ("WAITING", "waiting", False),
+            ("RUNNING", "running", False),
+            ("ROOM", _room, False),
             ("HOLDER", "holder", False),
+            ("ACTOR", "actor", True),
             ("PHASE", "phase", False),
-            ("AGE", lambda scene, each: scene.age(each.held_at), False),
+            ("SINCE", _since("held_at"), False),
         ),
-        lambda scene, each: {"cluster": scene.cluster(each.cluster_id)},
+        lacks=("actor", "statuses"),
     ),
     Section(
         "pool",
-        lambda scene: sorted(scene.rows.pools, key=lambda pool: (scene.cluster(pool.cluster_id) or "", pool.name)),
         (
             ("NAME", "name", False),
-            ("CLUSTER", lambda scene, each: scene.cluster(each.cluster_id), False),
+            ("CLUSTER", "cluster", False),
             ("TOPOLOGY", "topology", False),
             ("MACHINE", "machine_type", True),
             ("HOSTS", "hosts", False),
             ("MODE", "mode", False),
             ("STATE", "state", False),
-            ("SEEN", _ready, False),
-            ("JOB", "lease", False),
-            ("ERROR", lambda _, each: each.error.text if each.error else None, True),
-            ("AGE", lambda scene, each: scene.age(each.requested_at), False),
+            ("SEEN", "seen", False),
+            ("HOLDER", "lease", False),
+            ("ACTOR", "actor", True),
+            ("IDLE", _since("idle_at"), False),
+            ("ERROR", "error_text", True),
+            ("AGE", _since("requested_at"), False),
         ),
-        lambda scene, each: {"cluster": scene.cluster(each.cluster_id)},
+        lacks=("statuses",),
     ),
     Section(
         "job",
-        lambda scene: scene.jobs,
         (
             ("NAME", "id", False),
             ("ACTOR", "actor", False),
             ("STATUS", "status", False),
             ("REASON", "reason", False),
-            ("CLUSTER", lambda scene, each: scene.cluster(each.cluster_id), False),
+            ("CLUSTER", "cluster", False),
             ("TOPOLOGY", "topology", False),
             ("MODE", "supply_mode", True),
             ("PRIORITY", "priority", True),
             ("ATTEMPT", "attempt", True),
             ("POOL", "node_pool_name", True),
             ("MESSAGE", "message", True),
-            ("AGE", lambda scene, each: scene.age(each.created_at), False),
+            ("AGE", _since("created_at"), False),
         ),
-        lambda scene, each: {"cluster": scene.cluster(each.cluster_id)},
     ),
 )
 
 
-def render(rows: Rows, ended: Iterable[Job] = (), output: str | None = None, *, only: str | None = None) -> str:
+def _json(data: Data) -> str:
+    """Return JSON with a row a line: quick to write, and to search, when there are thousands."""
+    parts = []
+    for name, rows in sorted(data.items()):
+        lines = ",".join("\n    " + json.dumps(row, ensure_ascii=False) for row in rows)
+        parts.append(f"  {json.dumps(name)}: [{lines}\n  ]" if rows else f"  {json.dumps(name)}: []")
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _yaml(data: Data) -> str:
+    """Return YAML; values stand as JSON writes them, which is YAML too: its own writer needs seconds for thousands."""
+    parts = []
+    for name, rows in sorted(data.items()):
+        lines = ("\n  ".join(f"{key}: {_scalar(value)}" for key, value in row.items()) for row in rows)
+        parts.append(f"{name}:\n" + "\n".join(f"- {each}" for each in lines) if rows else f"{name}: []")
+    return "\n".join(parts)
+
+
+def _scalar(value: object) -> str:
+    """Return a value as JSON; what is no printable text is escaped."""
+    return json.dumps(value, ensure_ascii=isinstance(value, str) and not value.isprintable())
+
+
+FORMS: Mapping[str, Callable[[Data], str]] = {"json": _json, "yaml": _yaml}
+"""The forms for machines."""
+
+
+def render(
+    seen: Overview,
+    output: str | None = None,
+    *,
+    sections: Iterable[Section] = SECTIONS,
+    width: int | None = None,
+) -> str:
     """
     Return the whole overview.
 
     Args:
-        rows: what a pass reads.
-        ended: jobs that ended lately, newest first.
+        seen: what there is.
         output: None for tables, or wide, name, json, yaml.
-        only: the one kind of row to show.
+        sections: those to show.
+        width: the columns of the terminal, into which tables that are not wide are fitted; None: as wide as need be.
     """
-    live = sorted(rows.jobs, key=lambda job: (job.created_at, job.id))
-    scene = Scene(rows, (*live, *ended))
-    sections = [section for section in SECTIONS if only in {None, section.kind}]
     if output and output in FORMS:
-        return FORMS[output]({section.kind + "s": _data(section, scene) for section in sections})
+        return FORMS[output]({each.plural: [_data(row) for row in rows_of(seen, each)] for each in sections})
     if output == "name":
         return "\n".join(
-            f"{section.kind}/{_name(section, scene, row)}" for section in sections for row in section.rows(scene)
+            f"{each.kind}/{cells(seen, each.columns[:1], row)[0]}" for each in sections for row in rows_of(seen, each)
         )
-    return "\n\n".join(_table(section, scene, wide=output == "wide") for section in sections)
+    wide = output == "wide"
+    return "\n\n".join(_table(seen, each, wide=wide, width=None if wide else width) for each in sections)
 
 
-def _value(scene: Scene, row: Any, value: str | Callable[[Scene, Any], object]) -> object:
-    """Return what a column shows of a row."""
-    return getattr(row, value) if isinstance(value, str) else value(scene, row)
+def rows_of(seen: Overview, section: Section) -> tuple[Any, ...]:
+    """Return the rows of a section."""
+    rows: tuple[Any, ...] = getattr(seen, section.plural)
+    return rows
 
 
-def _name(section: Section, scene: Scene, row: Any) -> object:
-    return _value(scene, row, section.columns[0][1])
+def cells(seen: Overview, columns: Iterable[Column], row: Any) -> list[object]:
+    """Return what columns show of a row."""
+    return [getattr(row, value) if isinstance(value, str) else value(seen, row) for _, value, _ in columns]
 
 
-def _data(section: Section, scene: Scene) -> list[Mapping[str, object]]:
-    return [
-        {name: value for name, value in plain(row).items() if name != "task"} | dict(section.data(scene, row))
-        for row in section.rows(scene)
-    ]
+def narrow(section: Section) -> list[Column]:
+    """Return the columns of a table that is not wide."""
+    return [column for column in section.columns if not column[2]]
 
 
-def _table(section: Section, scene: Scene, *, wide: bool) -> str:
-    columns = [column for column in section.columns if wide or not column[2]]
-    rows = [[_value(scene, row, value) for _, value, _ in columns] for row in section.rows(scene)]
-    if not wide:
-        rows = [[clean(cell, NARROW_BYTES) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    return f"{section.kind.upper()}S\n" + (table([header for header, _, _ in columns], rows) if rows else NONE)
+def short(values: Iterable[object]) -> list[object]:
+    """Return cells without the middle of long texts."""
+    return [clean(value, NARROW_BYTES) if isinstance(value, str) else value for value in values]
+
+
+def _table(seen: Overview, section: Section, *, wide: bool, width: int | None) -> str:
+    columns = list(section.columns) if wide else narrow(section)
+    rows = [cells(seen, columns, row) for row in rows_of(seen, section)]
+    if not rows:
+        return f"{section.plural.upper()}\n{NONE}"
+    shown = rows if wide else [short(row) for row in rows]
+    return f"{section.plural.upper()}\n" + table([header for header, _, _ in columns], shown, width=width)
+
+
+def _data(row: Any) -> dict[str, object]:
+    return {name: getattr(row, name) for name in sorted(fields_dict(type(row)))}

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 from attrs import frozen
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from falcon_rm.core.actions import (
     Action,
@@ -147,11 +147,33 @@ def describe(action: Action) -> Line:
     return LINES[type(action)](action)
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows under upper-case headers, columns three spaces apart, None as `<none>`."""
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, width: int | None = None) -> str:
+    """
+    Return rows under upper-case headers, columns three spaces apart, None as `<none>`.
+
+    If that is wider than *width* the columns move together, and the widest ones lose the ends of their texts.
+    """
     cells = [[shown(value) for value in row] for row in (headers, *rows)]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*cells, strict=True)]
-    return "\n".join(padded(row, widths, gap="   ").rstrip() for row in cells)
+    gap = "   "
+    if width is not None and sum(widths) + len(gap) * (len(widths) - 1) > width:
+        gap = " "
+        widths = _fitted(widths, width - (len(widths) - 1))
+        cells = [[_cut(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
+    return "\n".join(padded(row, widths, gap=gap).rstrip() for row in cells)
+
+
+def _fitted(widths: Sequence[int], room: int) -> list[int]:
+    """Return widths that add up to no more than *room*: those above a common limit are cut down to it."""
+    limit = max(widths)
+    while limit > 1 and sum(min(width, limit) for width in widths) > room:
+        limit -= 1
+    return [min(width, limit) for width in widths]
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text that takes at most so many cells, with a mark where it was cut."""
+    return text if cell_len(text) <= most else set_cell_size(text, most - 1) + "…"
 
 
 def shown(value: object) -> str:

@@ -1,11 +1,8 @@
-"""What operators read: lines of actions, tables, ages, the overview."""
+"""What operators read: lines of actions, tables, ages."""
 
-import json
 from typing import get_args
 
 import pytest
-import yaml
-from attrs import evolve
 
 from falcon_rm.core.actions import (
     NOW,
@@ -25,10 +22,8 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
-from falcon_rm.core.model import Cluster, InvalidSpec, Job, Pool, Slot
+from falcon_rm.core.model import Cluster, Pool
 from falcon_rm.core.words import Mode, PoolState
-from falcon_rm.overview import render
-from falcon_rm.ports import Rows
 from falcon_rm.report import LINES, Line, age, describe, table
 from falcon_rm.telemetry import MESSAGES
 
@@ -147,92 +142,21 @@ def test_age(seconds: float | None, expected: str) -> None:
     assert expected == age(seconds)
 
 
-TASK = InvalidSpec("x", "y", "z")
-ROWS = Rows(
-    now=1000.0,
-    instance="i",
-    jobs=(
-        Job(
-            "b", "u", TASK, "Pending", 900.0, reason="Waiting", cluster_id="id-1", topology="2x2x4", message="队列位置"
-        ),
-        Job("a", "u", TASK, "Pending", 990.0, reason="Provisioning", cluster_id="id-1", topology="2x2x4"),
-    ),
-    clusters=(CLUSTER,),
-    health={"id-1": ("403", "us-central1-a")},
-    pools=(POOL,),
-    submissions=(),
-    slots=(Slot("id-1", "2x2x4", "a", 995.0),),
-    turns=(),
-    failures=(),
-    troubles=(),
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (None, "NAME          WHAT\nlong-name-1   任务任务\nb             x"),
+        (22, "NAME          WHAT\nlong-name-1   任务任务\nb             x"),
+        (21, "NAME        WHAT\nlong-name-1 任务任务\nb           x"),
+        (15, "NAME    WHAT\nlong-n… 任务任…\nb       x"),
+    ],
 )
-ENDED = (Job("z", "u", TASK, "Failed", 10.0, reason="InvalidSpec"),)
-
-OVERVIEW = """\
-CLUSTERS
-NAME   STATUS   TYPE   ZONE            RESERVATION   PROBLEM
-c1     active   v7x    us-central1-a   <none>        403
-
-QUEUES
-NAME       WAITING   HOLDER   PHASE          AGE
-c1/2x2x4   1         a        Provisioning   5s
-
-POOLS
-NAME       CLUSTER   TOPOLOGY   HOSTS   MODE          STATE    SEEN       JOB      AGE
-falcon-j   c1        2x2x4      4       reservation   Active   creating   <none>   <none>
-
-JOBS
-NAME   ACTOR   STATUS    REASON         CLUSTER   TOPOLOGY   AGE
-b      u       Pending   Waiting        c1        2x2x4      100s
-a      u       Pending   Provisioning   c1        2x2x4      10s
-z      u       Failed    InvalidSpec    <none>    <none>     16m"""
-
-
-def test_overview() -> None:
-    """The overview has clusters, queues with their slots, pools and jobs, the live ones oldest first."""
-    assert OVERVIEW == render(ROWS, ENDED)
-
-
-def test_overview_is_narrow() -> None:
-    """A long text is cut in the middle, but for the wide form."""
-    rows = evolve(ROWS, health={"id-1": ("x" * 500, None)})
-    assert max(map(len, render(rows).splitlines())) < 120
-    assert "x" * 500 in render(rows, output="wide")
+def test_table_in_a_width(width: int | None, expected: str) -> None:
+    """A table that is too wide closes up, then its widest columns are cut, by cells and not by letters."""
+    rows = [("long-name-1", "任务任务"), ("b", "x")]
+    assert expected == table(("NAME", "WHAT"), rows, width=width)
 
 
 def test_control_characters_stay_out() -> None:
     """What a cloud says cannot move the cursor of a terminal."""
     assert "NAME\na [31m b" == table(("NAME",), [("a\x1b[31m\nb",)])
-
-
-def test_overview_of_nothing() -> None:
-    """A section without rows says so."""
-    empty = evolve(ROWS, jobs=(), clusters=(), pools=(), slots=())
-    assert "CLUSTERS\n<none>\n\nQUEUES\n<none>\n\nPOOLS\n<none>\n\nJOBS\n<none>" == render(empty)
-
-
-def test_overview_wide() -> None:
-    """The wide form adds columns and keeps AGE last."""
-    jobs = render(ROWS, ENDED, "wide").splitlines()[-4]
-    assert ["NAME", "ACTOR", "STATUS", "REASON", "CLUSTER", "TOPOLOGY"] == jobs.split()[:6]
-    assert ["MODE", "PRIORITY", "ATTEMPT", "POOL", "MESSAGE", "AGE"] == jobs.split()[6:]
-
-
-def test_overview_names() -> None:
-    """Names come one a line, with their kind."""
-    names = ["cluster/c1", "queue/c1/2x2x4", "pool/falcon-j", "job/b", "job/a", "job/z"]
-    assert names == render(ROWS, ENDED, "name").splitlines()
-
-
-def test_overview_for_machines() -> None:
-    """JSON and YAML hold the same, complete but for the specs."""
-    data = json.loads(render(ROWS, ENDED, "json"))
-    assert data == yaml.safe_load(render(ROWS, ENDED, "yaml"))
-    assert {"clusters", "queues", "pools", "jobs"} == set(data)
-    assert ("b", "c1", "队列位置") == tuple(data["jobs"][0][key] for key in ("id", "cluster", "message"))
-    assert "task" not in data["jobs"][0]
-
-
-def test_overview_of_one_kind() -> None:
-    """One kind of row can be shown alone."""
-    assert OVERVIEW.split("\n\n", maxsplit=1)[0] == render(ROWS, only="cluster")
