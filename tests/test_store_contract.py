@@ -49,7 +49,7 @@ def store(request: pytest.FixtureRequest, database_server: str) -> Iterator[Stor
     if database_server == "memory":
         yield MemoryStore()
         return
-    steered = SteeredStore.over(request.getfixturevalue("database"))
+    steered = SteeredStore.under(request.getfixturevalue("roles"))
     yield steered
     steered.close_all()
 

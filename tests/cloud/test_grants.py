@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 from attrs import evolve, frozen
+from database_roles import FALCON, UPSTREAM, Roles, statements
 
 from falcon_rm.cloud import people
-from falcon_rm.cloud.database import Database, parse_url
-from falcon_rm.cloud.schema import check, sql_files
+from falcon_rm.cloud.database import Database
+from falcon_rm.cloud.schema import check
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.cloud.transaction import COLUMNS
 from falcon_rm.core.actions import (
@@ -33,7 +34,6 @@ from falcon_rm.submission import NewJob
 
 pytestmark = pytest.mark.every_server
 
-FALCON, UPSTREAM = "falcon_controller", "falcon_upstream"
 FAULT = (ErrorKind.CAPACITY, "no more")
 CLUSTER = Cluster("c1", "alpha", "project-1", "us-central1", "v7x")
 NUMBERS = {"attempt", "pool_failures", "losses"}
@@ -54,12 +54,6 @@ class Right:
         return f"{self.verb}{f' ({self.column})' if self.column else ''} ON {self.table}"
 
 
-def statements() -> list[str]:
-    """Return the statements of grants.sql, each on one line."""
-    lines = [line for line in sql_files()["grants.sql"].splitlines() if not line.startswith("--")]
-    return [" ".join(each.split()) for each in "\n".join(lines).split(";") if each.strip()]
-
-
 def rights() -> Iterator[Right]:
     """Yield the rights of grants.sql one by one."""
     for statement in statements():
@@ -72,49 +66,9 @@ def rights() -> Iterator[Right]:
                 yield Right(verb, table, role, column)
 
 
-@frozen
-class Roles:
-    """A database with the roles, a user of each, and an administrator."""
-
-    administrator: Database
-    suffix: str
-
-    def name(self, role: str) -> str:
-        """Return what a role is called on this server."""
-        return f"{role[:8]}{self.suffix}"
-
-    def run(self, statement: str) -> None:
-        """Carry out a statement of the administrator's, the roles by their names in the file."""
-        for role in (FALCON, UPSTREAM):
-            statement = statement.replace(role, self.name(role))
-        self.administrator.rows(statement)
-
-    def store(self, role: str) -> MySqlStore:
-        """Return the store as a user who has nothing but a role."""
-        address = evolve(self.administrator.address, user=f"{self.name(role)}u", password="secret")
-        return MySqlStore(Database(address))
-
-
-@pytest.fixture
-def roles(database: str) -> Iterator[Roles]:
-    """Both roles, as grants.sql makes them."""
-    administrator = Database(parse_url(database))
-    made = Roles(administrator, administrator.address.database[-10:])
-    ((version,),) = administrator.rows("SELECT VERSION()")
-    to = "FOR" if "MariaDB" in str(version) else "TO"
-    try:
-        for statement in statements():
-            made.run(statement)
-        for role in (FALCON, UPSTREAM):
-            made.run(f"CREATE USER {role}u IDENTIFIED BY 'secret'")
-            made.run(f"GRANT {role} TO {role}u")
-            made.run(f"SET DEFAULT ROLE {role} {to} {role}u")
-        yield made
-    finally:
-        for role in (FALCON, UPSTREAM):
-            made.run(f"DROP USER IF EXISTS {role}u")
-            made.run(f"DROP ROLE IF EXISTS {role}")
-        administrator.close()
+def store_of(roles: Roles, role: str) -> MySqlStore:
+    """Return the store as a user who has nothing but a role."""
+    return MySqlStore(Database(roles.address(role)))
 
 
 def controller(store: MySqlStore, key: str) -> Steps:
@@ -174,7 +128,7 @@ def take(roles: Roles, role: str, key: str) -> tuple[str, str]:
     if role == FALCON:
         insert = "INSERT INTO job (id, actor, spec) VALUES (%s, 'ann', '{}')"
         roles.administrator.unit(lambda run: run.must(insert, (key,)))
-    with roles.store(role) as store:
+    with store_of(roles, role) as store:
         for name, step in (controller if role == FALCON else upstream)(store, key).items():
             try:
                 done = step()
@@ -246,5 +200,5 @@ def test_every_right_is_needed(roles: Roles) -> None:
 )
 def test_a_role_does_no_more(roles: Roles, role: str, statement: str) -> None:
     """Neither side may touch what is the other's, and history is written once."""
-    with roles.store(role) as store, pytest.raises(StoreDown, match=r"^114[23]: "):
+    with store_of(roles, role) as store, pytest.raises(StoreDown, match=r"^114[23]: "):
         store.database.unit(lambda run: run.must(statement))

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 from attrs import evolve
+from database_roles import FALCON, UPSTREAM, Roles
 from history import START
 from mysql_store import SteeredStore
 
@@ -28,9 +29,9 @@ NASTY = "\U0001f680 at\x00 line\n two \ud800"
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[SteeredStore]:
+def store(roles: Roles) -> Iterator[SteeredStore]:
     """A fresh store that waits one second for a lock."""
-    steered = SteeredStore.over(database, timeout=2)
+    steered = SteeredStore.under(roles, timeout=2)
     yield steered
     steered.close_all()
 
@@ -54,13 +55,9 @@ def queue(store: SteeredStore, *job_ids: str) -> None:
 @contextmanager
 def held(store: SteeredStore, sql: str) -> Iterator[None]:
     """Hold the row locks that a statement takes, from another connection."""
+    at = store.others.address
     other = pymysql.connect(
-        unix_socket=store.database.address.unix_socket,
-        host=store.database.address.host,
-        port=store.database.address.port,
-        user=store.database.address.user,
-        password=store.database.address.password,
-        database=store.database.address.database,
+        unix_socket=at.unix_socket, host=at.host, port=at.port, user=at.user, password=at.password, database=at.database
     )
     try:
         other.begin()
@@ -99,14 +96,14 @@ def test_a_lock_held_elsewhere(store: SteeredStore, sql: str) -> None:
     assert (1, "j1", 1) == (store.row("j1").version, store.read().slots[0].holder, len(store.event_rows()))
 
 
-def test_two_claim_at_once(database: str, store: SteeredStore) -> None:
+def test_two_claim_at_once(roles: Roles, store: SteeredStore) -> None:
     """Of several that make a queue's slot and claim it, one wins; the others lose without an error (P84, P89)."""
     queue(store, *[f"j{n}" for n in range(8)])
     alter(store, "DELETE FROM queue_slots")
     start = threading.Barrier(8)
 
     def one(number: int) -> bool:
-        with MySqlStore.at(database) as own:
+        with MySqlStore(Database(roles.address(FALCON))) as own:
             own.read()
             start.wait(10)
             own.ensure_slot(EnsureSlot("c1", "2x2x1"))
@@ -121,13 +118,13 @@ def test_two_claim_at_once(database: str, store: SteeredStore) -> None:
     assert [holder] == [lease.job_id for lease in store.lease_rows()]
 
 
-def test_upstream_is_never_in_the_way(database: str, store: SteeredStore) -> None:
+def test_upstream_is_never_in_the_way(roles: Roles, store: SteeredStore) -> None:
     """While passes write, a producer inserts and aborts without meeting a lock (P90)."""
     queue(store, "j1")
     done = threading.Event()
 
     def produce() -> int:
-        upstream = Database(parse_url(database))
+        upstream = Database(roles.address(UPSTREAM))
         insert = "INSERT INTO job (id, actor, spec) VALUES (%s, 'bob', '{}')"
         ask = "UPDATE job SET status = 'Aborting', aborting_at = NOW(6) WHERE id = %s"
         made = 0

@@ -11,19 +11,31 @@ import private_mysql
 import pymysql
 import pytest
 from attrs import define, evolve
+from database_roles import Roles
 from mysql_store import SteeredStore
 from private_mysql import PrivateServer
 from world import Falcon, spec
 
 from falcon_rm.cloud.database import Address, Database, parse_url
+from falcon_rm.cloud.rows import JOB, job_of, named
 from falcon_rm.cloud.schema import migrate, sql_files
 from falcon_rm.core.actions import Change
+from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Job
+from falcon_rm.core.scene import phase_of
 from falcon_rm.ports import StoreDown
 
 pytestmark = pytest.mark.every_server
 
-PHASES = ("Pending/Waiting", "Pending/Provisioning", "Pending/Dispatching", "Running")
+PHASES = (
+    Phase.WAITING,
+    Phase.PROVISIONING,
+    Phase.WAITING_FOR_NODE,
+    Phase.DISPATCHING,
+    Phase.RUNNING,
+    Phase.ENDING,
+)
+"""The phases of a job that ends by itself; another one is aborted while it provisions."""
 
 
 @define
@@ -33,11 +45,12 @@ class Server:
     private: PrivateServer
     root: Address
 
-    def restart(self) -> None:
-        """Start it again on the same data."""
+    def restart(self, *more: str) -> None:
+        """Start it again on the same data, with further options if need be."""
         self.private.process.wait(30)
         (self.private.folder / "sock").unlink(missing_ok=True)
-        self.private.process = subprocess.Popen(self.private.process.args, stderr=subprocess.DEVNULL)
+        command = [*self.private.process.args, *more]  # type: ignore[misc]
+        self.private.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         private_mysql._wait(self.private)
 
     def ask(self, sql: str) -> None:
@@ -101,20 +114,25 @@ FAULTS: dict[str, Callable[[Server], Any]] = {
 }
 
 
+def started(kind: str, *more: str) -> Server:
+    """Start a server of a kind."""
+    private = private_mysql.start(None if kind == "given" else kind, *more)
+    return Server(private, parse_url(private.url("mysql")))
+
+
 @pytest.fixture(scope="module")
 def start_own() -> Iterator[Callable[[str], Server]]:
     """Start a server of a kind for this file alone, once."""
-    started: dict[str, Server] = {}
+    servers: dict[str, Server] = {}
 
     def start(kind: str) -> Server:
-        if kind not in started:
-            private = private_mysql.start(None if kind == "given" else kind)
-            started[kind] = Server(private, parse_url(private.url("mysql")))
-            started[kind].ask("CREATE USER falcon@localhost IDENTIFIED BY 'secret'")
-        return started[kind]
+        if kind not in servers:
+            servers[kind] = started(kind)
+            servers[kind].ask("CREATE USER falcon@localhost IDENTIFIED BY 'secret'")
+        return servers[kind]
 
     yield start
-    for server in started.values():
+    for server in servers.values():
         server.private.stop()
 
 
@@ -124,28 +142,33 @@ def server(start_own: Callable[[str], Server], database_server: str) -> Server:
     return start_own(database_server)
 
 
-@pytest.fixture
-def falcon(server: Server) -> Iterator[Falcon]:
-    """A simulated cloud, and a real database in which the user may write rows and nothing else."""
+@contextmanager
+def falcon_on(server: Server) -> Iterator[Falcon]:
+    """Give a simulated cloud, and a real database in which everybody has nothing but a role."""
     name = f"falcon_{uuid4().hex[:12]}"
     server.ask(f"CREATE DATABASE {name}")
-    made = Database(evolve(server.root, database=name))
-    migrate(made)
-    made.rows(sql_files()["job.sql"])
-    made.close()
-    server.ask(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO falcon@localhost")
-    user = evolve(server.root, user="falcon", password="secret", database=name)
+    roles = Roles(Database(evolve(server.root, database=name)))
+    migrate(roles.administrator)
+    roles.administrator.rows(sql_files()["job.sql"])
+    roles.make()
+    roles.administrator.close()  # the server will be lost under it
 
     class OnServer(Falcon):
         def new_store(self) -> SteeredStore:
-            store = SteeredStore(Database(user, 1), "tests", others=Database(user, 1))
-            store.now = 1_800_000_000.0
-            return store
+            return SteeredStore.under(roles, timeout=1)
 
     living = OnServer()
     yield living
     living.store.close_all()
+    roles.drop()
     server.ask(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def falcon(server: Server) -> Iterator[Falcon]:
+    """Falcon on the server of this file."""
+    with falcon_on(server) as living:
+        yield living
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -153,25 +176,77 @@ def test_the_server_lost_in_each_phase(server: Server, falcon: Falcon, fault: st
     """No status changes that did not happen, no cloud is made to do anything, and one run comes of it (P91, P92)."""
 
     def written() -> Any:
-        return falcon.store.row("j1"), falcon.store.event_rows(), falcon.store.lease_rows()
+        return all_jobs(falcon), falcon.store.event_rows(), falcon.store.lease_rows()
 
-    falcon.submit("j1", spec("4x4"))
-    for phase in PHASES:
-        falcon.until_state("j1", phase)
+    def lost() -> None:
         before, effects = written(), len(falcon.sim.effects)
         falcon.store.close_all()
         with FAULTS[fault](server):
             with pytest.raises(StoreDown):
-                falcon.store.commit(over(before[0]))
+                falcon.store.commit(over(before[0][-1]))
             with suppress(StoreDown):  # where only writes are refused, a pass may have nothing to write
                 falcon.step()
             falcon.store.close_all()
         assert (before, effects) == (written(), len(falcon.sim.effects))
+
+    falcon.submit("j1", spec("4x4"))
+    for phase in PHASES:
+        falcon.until(lambda phase=phase: phase_of(falcon.job("j1")) is phase)  # type: ignore[misc]
+        lost()
     falcon.until_state("j1", "Succeeded")
+    falcon.submit("j2", spec("4x4"))
+    falcon.until(lambda: phase_of(falcon.job("j2")) is Phase.PROVISIONING)
+    falcon.store.set_status("j2", "Aborting")
+    lost()
+    falcon.until_state("j2", "Aborted")
     falcon.until(lambda: not falcon.store.read().pools)
-    assert 1 == falcon.job("j1").attempt
+    assert [1, 1] == [job.attempt for job in all_jobs(falcon)]
 
 
 def over(row: Job) -> Change:
     """Return a write that would end a job."""
-    return Change("j1", row.version, row.status, row.reason, "Failed", "Timeout", "never")
+    return Change(row.id, row.version, row.status, row.reason, "Failed", "Timeout", "never")
+
+
+def all_jobs(falcon: Falcon) -> list[Job]:
+    """Return every row of `job`, the newest last."""
+    return [job_of(row, {}) for row in named(falcon.store.others, JOB, "FROM job t ORDER BY t.id")]
+
+
+ONE_FILE = ("--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M")
+"""All tables in one file of a fixed size: a disk that can be filled."""
+
+
+def fill(store: SteeredStore) -> None:
+    """Leave no room on the server's disk."""
+    store.others.rows("CREATE TABLE filler (data LONGTEXT)")
+    for size in (1 << 16, 1 << 12):
+        with pytest.raises(StoreDown, match="1114"):
+            while True:
+                store.others.rows("INSERT INTO filler VALUES (REPEAT('x', %s))", (size,))
+
+
+def test_a_disk_that_is_full(database_server: str) -> None:
+    """What finds no room is not written at all, in whatever row, and goes on once there is some (P92)."""
+    server = started(database_server, *ONE_FILE)
+    try:
+        with falcon_on(server) as falcon:
+            for number in range(60):
+                falcon.submit(f"j{number:02}", spec("4x4", max_retries=number))
+            fill(falcon.store)
+            told = {row.id: evolve(over(row), message=f"{row.id} {'x' * 4000}") for row in all_jobs(falcon)}
+            with pytest.raises(StoreDown, match="1114"):
+                for change in told.values():
+                    assert falcon.store.commit(change)
+            failed = [row for row in all_jobs(falcon) if row.status == "Failed"]
+            events = [event.job_id for event in falcon.store.event_rows()]
+            assert ([row.id for row in failed], [1] * len(failed)) == (events, [row.version for row in failed])
+            assert [told[row.id].message for row in failed] == [row.message for row in failed]
+            falcon.store.close_all()
+            server.private.process.terminate()
+            server.restart(f"{ONE_FILE[-1]}:autoextend")
+            for row in all_jobs(falcon)[len(failed) :]:
+                assert (row.id, True) == (row.id, falcon.store.commit(told[row.id]))
+            assert [1] * len(told) == [row.version for row in all_jobs(falcon)]
+    finally:
+        server.private.stop()
