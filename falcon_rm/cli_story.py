@@ -44,14 +44,18 @@ def explain(app: App, job: str, output: str | None) -> None:
     from falcon_rm import explain as explaining
     from falcon_rm import report
     from falcon_rm.cloud import history
+    from falcon_rm.cloud.rows import read_clusters
 
     with app.database() as database:
-        clusters = history.cluster_names(database)
+        clusters = {each.id: each for each in read_clusters(database)}
+        names = {key: each.name for key, each in clusters.items()}
         kept = history.read_history(database, job)
         told = None if explaining.is_over(kept.job) else _live(app, kept, job)
         if told is None:
-            told = explaining.explain_ended(job, history.read_history(database, job), clusters)
-    click.echo(report.as_json(told) if output else explaining.text(told, clusters))
+            kept = history.read_history(database, job)
+            story = history.read_story(database, history.Wanted(job))
+            told = explaining.explain_ended(job, kept, clusters, app.settings().bounds(), story)
+    click.echo(report.as_json(told) if output else explaining.text(told, names))
 
 
 def _live(app: App, kept: "History", job_id: str) -> "Explanation | None":

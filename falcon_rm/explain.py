@@ -17,7 +17,7 @@ from falcon_rm.core.live import Pod
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.manifest import log_object
 from falcon_rm.core.messages import Messages, moment, span
-from falcon_rm.core.model import Job, Snapshot, TaskSpec
+from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
 from falcon_rm.core.room import mode_for
 from falcon_rm.core.scene import TERMINAL, Scene, phase_of, scene, work_name
@@ -25,7 +25,7 @@ from falcon_rm.core.schedule import backoff_until, candidates
 from falcon_rm.core.steps import FINAL
 from falcon_rm.core.words import Mode, Reason, Status
 from falcon_rm.report import NONE, age, describe, table
-from falcon_rm.story import Event, History, Lease, standing
+from falcon_rm.story import Entry, History, Lease, standing
 from falcon_rm.story import line as story_line
 
 AHEAD_SHOWN = 10
@@ -77,9 +77,11 @@ class Explanation:
     ahead: tuple[Ahead, ...] = ()
     next_try: float | None = None
     attempts: tuple[Lease, ...] = ()
+    failures: tuple[str, ...] = ()  # how much of what may fail has failed
+    logs: str | None = None  # where its pods' logs stand; * for a pod's name
     pods: tuple[PodSeen, ...] | None = None  # None: it runs none, or they could not be read
     pods_problem: str | None = None
-    story: tuple[Event, ...] = ()
+    story: tuple[Entry, ...] = ()
 
 
 @frozen
@@ -139,15 +141,29 @@ def explain(
         ahead=() if _starts(change) else queue.ahead,
         next_try=backoff_until(job, job.cluster_id or "", seen) if waits else None,
         attempts=history.leases,
+        failures=tuple(_failures(job, seen.bounds)),
+        logs=_logs(job, view.cluster if view else None, seen.bounds) if job.attempt else None,
         pods=None if pods is None else tuple(_pod(pod, job, seen) for pod in pods),
         pods_problem=pods_problem,
     )
 
 
-def explain_ended(job_id: str, history: History, clusters: Mapping[str, str]) -> Explanation:
-    """Explain a job that is over, or whose row is gone, from what is kept of it."""
+def explain_ended(
+    job_id: str, history: History, clusters: Mapping[str, Cluster], bounds: Bounds, story: Sequence[Entry] = ()
+) -> Explanation:
+    """
+    Explain a job that is over, or whose row is gone, from what is kept of it.
+
+    Args:
+        job_id: whose end is told.
+        history: what is kept of it.
+        clusters: the registry by id.
+        bounds: where logs are written.
+        story: all that happened to it and its pools; without it its events alone are told.
+    """
     job, last = history.job, history.events[-1] if history.events else None
     cluster_id = job.cluster_id if job else last.cluster_id if last else None
+    cluster = clusters.get(cluster_id or "")
     message = job.message if job else last.message if last else None
     gone = () if job else ("the row of this job was deleted",)
     return Explanation(
@@ -159,11 +175,12 @@ def explain_ended(job_id: str, history: History, clusters: Mapping[str, str]) ->
         since=last.at if last else None,
         name=job.name if job else None,
         actor=job.actor if job else None,
-        cluster=clusters.get(cluster_id or "", cluster_id),
+        cluster=cluster.name if cluster else cluster_id,
         topology=job.topology if job else None,
         notes=gone,
         attempts=history.leases,
-        story=history.events,
+        logs=_logs(job, cluster, bounds) if job and job.dispatched_at else None,
+        story=tuple(story) or history.events,
     )
 
 
@@ -218,6 +235,20 @@ def _queue(job: Job, plan: Plan, seen: Scene) -> _Queue:
     holder = next((each.id for each in seen.acquiring.get(key, ())), next(iter(claims), None))
     ahead = tuple(Ahead(index + 1, each.actor, each.name or each.id) for index, each in enumerate(before))
     return _Queue(holder, ahead)
+
+
+def _failures(job: Job, bounds: Bounds) -> Iterator[str]:
+    """Yield what has failed of what may."""
+    if job.pool_failures:
+        yield f"{job.pool_failures} of {bounds.pool_attempts} pools that may fail"
+    if job.losses and isinstance(job.task, TaskSpec):
+        yield f"{job.losses} runs lost with their nodes; {job.task.max_retries} may be"
+
+
+def _logs(job: Job, cluster: Cluster | None, bounds: Bounds) -> str | None:
+    if cluster is None or not isinstance(job.task, TaskSpec):
+        return None
+    return log_object(job, job.task, cluster, bounds.log_path_template, "*")
 
 
 def _pod(pod: Pod, job: Job, seen: Scene) -> PodSeen:
@@ -307,7 +338,7 @@ def text(told: Explanation, clusters: Mapping[str, str]) -> str:
         pods = [(pod.name, pod.phase, pod.node, pod.log) for pod in told.pods]
         parts.append(table(("POD", "PHASE", "NODE", "LOG"), pods))
     if told.story:
-        parts.append("\n".join(story_line(event, clusters) for event in told.story))
+        parts.append("\n".join(story_line(entry, clusters) for entry in told.story))
     return "\n\n".join(parts)
 
 
@@ -329,8 +360,12 @@ def _facts(told: Explanation) -> Iterator[tuple[str, str]]:
         yield "Goes on", ("when " if index == 0 else "and ") + needed
     for each in told.next_pass:
         yield "Next pass", each
+    for each in told.failures:
+        yield "Failures", each
     if told.next_try is not None:
         yield "Next try", f"after {moment(told.next_try)}"
+    if told.logs and not told.pods:
+        yield "Logs", told.logs
     if told.pods_problem:
         yield "Pods", f"could not be read: {told.pods_problem}"
 

@@ -106,7 +106,12 @@ def test_explain_an_ended_job(falcon: Served) -> None:
     falcon.submit("j1", spec("2x2"))
     falcon.settle()
     falcon.sim.calls.clear()
-    assert "-> Succeeded" in falcon.answer("explain", "j1")
+    told = falcon.answer("explain", "j1")
+    assert ("-> Succeeded" in told, "pool created" in told, "pool deleted" in told) == (True, True, True)
+    assert "Logs:       gs://b/logs/j1/*.log" in told.splitlines()
+    known = json.loads(falcon.answer("explain", "j1", "-o", "json"))
+    assert ("Succeeded", "c1") == (known["status"], known["cluster"])
+    assert {"Succeeded", "pool deleted"} < {each.get("to_status") or each["kind"] for each in known["story"]}
     falcon.store.delete_row("j1")
     assert "the row of this job was deleted" in falcon.answer("explain", "j1")
     assert [] == list(falcon.sim.calls)

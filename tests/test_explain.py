@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import asdict
+from attrs import asdict, evolve
+from builders import job, live, pool, snapshot, task, view, work
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault
 from cloudsim.gke_pools import Doom
@@ -13,7 +14,11 @@ from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, OUT_OF_MEMORY, Workload
 from world import ZONE, Falcon, cluster, spec
 
 from falcon_rm.core.live import Pod
-from falcon_rm.core.words import ClusterStatus
+from falcon_rm.core.machine import RULES, TABLE, Phase, Verb
+from falcon_rm.core.model import Job
+from falcon_rm.core.plan import plan
+from falcon_rm.core.scene import PHASE, phase_of
+from falcon_rm.core.words import ClusterStatus, Outcome, Reason, Status
 from falcon_rm.explain import Explanation, explain, explain_ended, text
 from falcon_rm.loop import Pass
 from falcon_rm.story import Event, History, Lease
@@ -43,7 +48,11 @@ def told(falcon: Falcon, job_id: str = "j1", made: Pass | None = None) -> Explan
     made = made or falcon.step(dry=True)
     job = next((each for each in made.snapshot.jobs if each.id == job_id), None)
     history = kept(falcon, job_id)
-    return explain(job, made.snapshot, made.plan, history) if job else explain_ended(job_id, history, {"c1": "c1"})
+    return (
+        explain(job, made.snapshot, made.plan, history)
+        if job
+        else explain_ended(job_id, history, falcon.clusters, falcon.bounds)
+    )
 
 
 def lines(falcon: Falcon, job_id: str = "j1") -> dict[str, list[str]]:
@@ -74,8 +83,8 @@ def new() -> Falcon:
 def queued() -> Falcon:
     """Two jobs wait while a third one acquires."""
     falcon = Falcon()
-    for number, (job, actor) in enumerate((("j0", "ann"), ("j2", "bob"), ("j1", "carol"))):
-        falcon.submit(job, spec("4x4"), actor=actor, created_at=falcon.store.now + number)
+    for number, (job_id, actor) in enumerate((("j0", "ann"), ("j2", "bob"), ("j1", "carol"))):
+        falcon.submit(job_id, spec("4x4"), actor=actor, created_at=falcon.store.now + number)
     falcon.until_state("j0", "Pending/Provisioning")
     falcon.passes(2)
     return falcon
@@ -260,11 +269,27 @@ CASES: dict[str, tuple[Callable[[], Falcon], str, str, tuple[str, ...]]] = {
 }
 
 
+PHASES = {
+    Phase.NEW: ("new",),
+    Phase.WAITING: ("queued", "next", "no type", "maintenance", "unreadable", "trouble", "back-off", "busy", "cpu"),
+    Phase.PROVISIONING: ("provisioning",),
+    Phase.WAITING_FOR_NODE: ("nodes",),
+    Phase.DISPATCHING: ("dispatching",),
+    Phase.RUNNING: ("running",),
+    Phase.ENDING: ("ending",),
+    Phase.ABORTING: ("aborting",),
+    None: ("senseless",),
+}
+"""In which phase the job of each case is; None: its row makes no sense."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_live_job(name: str) -> None:
     """Of a live job the status, plan()'s own message and everything that has to come true are told."""
     build, status, message, goes_on = CASES[name]
-    found = lines(build())
+    falcon = build()
+    found = lines(falcon)
+    assert name in PHASES[phase_of(falcon.job("j1"))]
     assert ([status], True) == (found["Status"], found["Message"][0].startswith(message)), found
     first, *others = goes_on
     assert [f"when {first}", *(f"and {other}" for other in others)] == found["Goes on"]
@@ -388,8 +413,101 @@ def test_ended_job(state: str) -> None:
     falcon.settle(seconds=20000)
     found, shown = lines(falcon), text(told(falcon), {})
     assert ([state], True) == (found["Status"], found["Message"][0].startswith(message)), found
-    assert set(found) <= {"Job", "Actor", "Status", "Since", "Cluster", "Message"}
+    assert set(found) <= {"Job", "Actor", "Status", "Since", "Cluster", "Message", "Logs"}
     assert falcon.story("j1") == [line.split(" -> ")[1].split()[0] for line in shown.splitlines() if " -> " in line]
+
+
+def test_every_phase_and_reason() -> None:
+    """The cases above cover every phase, and every standing that contract.md 3 knows: none is without a text."""
+    assert set(Phase) - {Phase.TERMINAL} == set(PHASES) - {None}
+    assert set(CASES) == {name for names in PHASES.values() for name in names}
+    standings = {status for _, status, *_ in CASES.values()} | set(ENDS)
+    told_reasons = {reason for status, _, reason in (each.partition("/") for each in standings) if reason}
+    assert set(Reason) == told_reasons - {"Thinking"}
+    assert set(Status) == {each.partition("/")[0] for each in standings}
+    pairs = {phase_of(row(status, reason)): f"{status}/{reason}" for status, reason in PHASE if reason}
+    assert set(pairs.values()) <= standings
+
+
+def row(status: str, reason: str | None, outcome: str | None = None) -> Job:
+    """Return a row of an attempt that stands so."""
+    columns: dict[str, Any] = {
+        "attempt": 1,
+        "node_pool_name": "falcon-j1",
+        "cluster_id": "c1",
+        "topology": "2x2",
+        "outcome": outcome,
+    }
+    return job("j1", f"{status}/{reason}" if reason else status, **columns)
+
+
+STANDING = {phase: (status, reason) for (status, reason), phase in PHASE.items() if reason != ""} | {
+    Phase.RUNNING: ("Running", None)
+}
+BECOMES = {
+    Outcome.SUCCEEDED: "Succeeded",
+    Outcome.JOB_FAILED: "Failed/JobFailed",
+    Outcome.JOB_SUBMIT_FAILED: "Failed/JobSubmitFailed",
+    Outcome.TIMEOUT: "Failed/Timeout",
+    Outcome.LOST: "Pending/Waiting",
+    Outcome.YIELD: "Pending/Waiting",
+}
+NOTED = sorted(
+    {
+        (phase.value, RULES[index][1].word)
+        for (phase, *_), index in TABLE.items()
+        if isinstance(phase, Phase) and RULES[index][1].verb is Verb.NOTE
+    }
+)
+"""Every outcome that the machine writes, and the phase in which it does."""
+
+
+@pytest.mark.parametrize(("phase", "outcome"), NOTED)
+def test_every_ending(phase: str, outcome: str) -> None:
+    """Whatever outcome is written in whatever phase, explain says what the job becomes when all is released."""
+    status, reason = STANDING[Phase(phase)]
+    ending = row(status, reason, outcome)
+    assert Phase.ENDING is phase_of(ending)
+    world = snapshot(ending, views=(view(live(pool(ending)), work(ending)),), pools=(pool(ending),))
+    shown = text(explain(ending, world, plan(world), History(world.now, ending)), {})
+    assert ("Status:     " + (f"{status}/{reason}" if reason else status)) in shown.splitlines()
+    assert f"Goes on:    when {LEFT} {BECOMES[Outcome(outcome)]}" in shown.splitlines()
+
+
+def test_every_outcome_is_noted() -> None:
+    """The cases of endings cover every outcome there is."""
+    assert set(Outcome) == {outcome for _, outcome in NOTED} == set(BECOMES)
+
+
+def test_aborting_from_everywhere() -> None:
+    """Upstream's Aborting leaves the reason of before in the row: it is not shown."""
+    for reason in (None, *(reason for _, reason in STANDING.values())):
+        aborting = row("Aborting", reason)
+        world = snapshot(aborting, views=(view(),))
+        shown = text(explain(aborting, world, plan(world), History(world.now, aborting)), {}).splitlines()
+        assert "Status:     Aborting" in shown
+        assert f"Goes on:    when {LEFT} Aborted" in shown
+
+
+def test_failures_count() -> None:
+    """How many pools have failed, and how many may, is told; so are runs lost with their nodes."""
+    assert ["1 of 3 pools that may fail"] == lines(backing_off())["Failures"]
+    lost = evolve(row("Pending", "Waiting"), losses=1, task=task(max_retries=2))
+    world = snapshot(lost, views=(view(),))
+    shown = text(explain(lost, world, plan(world), History(world.now, lost)), {})
+    assert "Failures:   1 runs lost with their nodes; 2 may be" in shown.splitlines()
+
+
+def test_logs_of_an_ended_job() -> None:
+    """Where the logs of a run stand is told after its end too; of a job that never ran there are none."""
+    falcon = with_workload(Workload(seconds=5))
+    falcon.register(cluster("c1", gcs_bucket="b"))
+    falcon.settle()
+    assert ["gs://b/logs/j1/*.log"] == lines(falcon)["Logs"]
+    never = aborted()
+    never.register(cluster("c1", gcs_bucket="b"))
+    never.settle()
+    assert "Logs" not in lines(never)
 
 
 def test_deleted_row() -> None:
