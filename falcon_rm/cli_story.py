@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from falcon_rm.cli_base import App, one_pass, output_option, with_log
+from falcon_rm.cli_base import App, one_pass, output_option, until_interrupted, with_log
 from falcon_rm.config import duration
 
 if TYPE_CHECKING:
@@ -106,15 +106,16 @@ def events(
     pool: str | None,
     cluster: str | None,
     output: str | None,
-) -> None:
+) -> int:
     """
     Tell what happened, oldest first: to JOB, or to everything.
 
     Every change of a job's status or reason, what was done with node pools, and what operators did, in one story. With
-    -o json each line is an object.
+    -o json each line is an object. -f alone tells what happens from now on, until Control-C.
 
     \b
     Example:
+      falcon-rm events bench-7 -f
       falcon-rm events --since 1h --cluster tpu-1
     """
     from falcon_rm import explain as explaining
@@ -126,17 +127,26 @@ def events(
         raise click.UsageError("Missing argument 'JOB', or one of --since, --pool, --cluster, --follow.")
     wanted = history.Wanted(job, pool, cluster, since)
     write = story.json_line if output else story.line
-    with app.database() as database:
-        known = story.START if bounded else history.newest(database)
-        while True:
-            over = job is not None and explaining.is_over(history.read_history(database, job).job)
-            clusters = history.cluster_names(database)
-            for entry in history.read_story(database, wanted, known):
-                click.echo(write(entry, clusters))
-                known = known.with_entry(entry)
-            if over or not follow:
-                break
-            _pause()
+
+    def tell() -> None:
+        with app.database() as database:
+            told = story.Told(story.START if bounded else history.newest(database).safe)
+            for entry in () if bounded else history.read_story(database, wanted, told.start):
+                told.add(entry)
+            while True:
+                over = job is not None and explaining.is_over(history.read_history(database, job).job)
+                clusters = history.cluster_names(database)
+                entries = history.read_story(database, wanted, told.known)
+                for entry in entries:
+                    if told.add(entry):
+                        click.echo(write(entry, clusters))
+                if history.is_cut(entries):
+                    click.echo(f"note: only the newest {history.SHOWN} of a kind are told; name less", err=True)
+                if over or not follow:
+                    break
+                _pause()
+
+    return until_interrupted(tell)
 
 
 def _pause() -> None:

@@ -9,7 +9,7 @@ What happened, from the rows of history: events of jobs and the audit as one sto
 import json
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from falcon_rm.core.messages import moment
 from falcon_rm.core.model import Job
@@ -74,21 +74,49 @@ class History:
     leases: tuple[Lease, ...] = ()
 
 
+LATE = 200
+"""A row gets its id before it is committed: one may become visible after others whose ids are this much higher."""
+
+
 @frozen
 class Known:
-    """The last rows of both tables that were told already."""
+    """Ids of rows of both tables: only what comes after is asked for."""
 
     event: int = 0
     audit: int = 0
 
-    def with_entry(self, entry: Entry) -> "Known":
-        """Return what is known when *entry* is told too."""
-        if isinstance(entry, Event):
-            return Known(max(self.event, entry.id), self.audit)
-        return Known(self.event, max(self.audit, entry.id))
+    @property
+    def safe(self) -> "Known":
+        """The ids behind which no row can come late."""
+        return Known(max(0, self.event - LATE), max(0, self.audit - LATE))
 
 
 START = Known()
+
+
+@define
+class Told:
+    """Which rows after *start* were told: none is told twice, none is left out because it was committed late."""
+
+    start: Known = START
+    _events: set[int] = field(factory=set)
+    _audits: set[int] = field(factory=set)
+
+    def add(self, entry: Entry) -> bool:
+        """Note that a row is told; False if it was before."""
+        ids = self._events if isinstance(entry, Event) else self._audits
+        if entry.id in ids:
+            return False
+        ids.add(entry.id)
+        if len(ids) > 10 * LATE:
+            ids.difference_update(sorted(ids)[:-LATE])
+        return True
+
+    @property
+    def known(self) -> Known:
+        """What need not be asked for again."""
+        last = Known(max(self._events, default=0), max(self._audits, default=0)).safe
+        return Known(max(self.start.event, last.event), max(self.start.audit, last.audit))
 
 
 def standing(status: str, reason: str | None) -> str:

@@ -1,10 +1,11 @@
 """
 What the database keeps of the past, read for people; no pass reads it.
 
-1. A job's own rows come through their indexes, everything else from the newest SCANNED rows of a table.
+1. Whatever is asked for comes through an index, so that the whole of the past is searched.
 2. Bounded: at most SHOWN rows of a table at once, the newest ones.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,12 @@ from falcon_rm.cloud.rows import JOB, job_of, named, read_clusters, seconds
 from falcon_rm.ports import Refused
 from falcon_rm.story import START, Audit, Entry, Event, History, Known, Lease, merged
 
-SCANNED, SHOWN = 200_000, 10_000
+SHOWN = 10_000
+
+Condition = tuple[str, Sequence[Argument]]
+
+KINDS_INSIDE = ("pool", "work", "slot")
+"""What the audit's subjects begin with that go on with the id of a cluster."""
 
 NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
 
@@ -23,17 +29,13 @@ NEWEST = """
     SELECT (SELECT COALESCE(MAX(id), 0) FROM job_events), (SELECT COALESCE(MAX(id), 0) FROM audit_events)
 """
 
-NAME = "SUBSTRING_INDEX(t.subject, '/', -1)"
-"""The last part of an audit's subject: a pool's, a Kubernetes Job's or a cluster's name, or a job's id."""
-
-CLUSTER = "SUBSTRING_INDEX(SUBSTRING_INDEX(t.subject, '/', 2), '/', -1)"
-"""The second part: the id of the cluster that a pool or a Kubernetes Job is in, or a cluster's name."""
-
 OF_JOB = """
     SELECT CONCAT('pool/', cluster_id, '/', pool) FROM pool_leases WHERE job_id = %s
     UNION SELECT CONCAT('work/', cluster_id, '/', name) FROM workloads WHERE job_id = %s
 """
 """What the audit calls the pools a job held, and its Kubernetes Jobs."""
+
+WHERE_POOLS_ARE = "SELECT DISTINCT cluster_id FROM node_pools UNION SELECT id FROM clusters"
 
 
 @frozen
@@ -88,43 +90,60 @@ def read_story(database: Database, wanted: Wanted, known: Known = START) -> tupl
     Raises:
         Refused: there is no such cluster.
     """
-    ids = [key for key, name in cluster_names(database).items() if name == wanted.cluster]
-    if wanted.cluster is not None and not ids:
-        raise Refused(f"there is no cluster {wanted.cluster!r}")
-    of_events: list[tuple[str, Sequence[Argument]]] = []
-    of_audits: list[tuple[str, Sequence[Argument]]] = []
+    of_events, of_audits = list[Condition](), list[Condition]()
     if wanted.job is not None:
         of_events.append(("t.job_id = %s", (wanted.job,)))
-        subjects = [wanted.job, *(str(row[0]) for row in database.rows(OF_JOB, (wanted.job, wanted.job)))]
-        of_audits.append((f"t.subject IN ({', '.join(['%s'] * len(subjects))})", subjects))
+        held = (str(row[0]) for row in database.rows(OF_JOB, (wanted.job, wanted.job)))
+        of_audits.append(_subjects(wanted.job, f"job/{wanted.job}", *held))
     if wanted.pool is not None:
         of_events.append(("t.pool = %s", (wanted.pool,)))
-        of_audits.append((f"{NAME} = %s AND t.subject <> {NAME}", (wanted.pool,)))
+        places = [str(row[0]) for row in database.rows(WHERE_POOLS_ARE)]
+        of_audits.append(_subjects(*(f"{kind}/{each}/{wanted.pool}" for each in places for kind in ("pool", "work"))))
     if wanted.cluster is not None:
+        ids = [key for key, name in cluster_names(database).items() if name == wanted.cluster]
+        if not ids:
+            raise Refused(f"there is no cluster {wanted.cluster!r}")
         of_events.append(("t.cluster_id = %s", (ids[0],)))
-        of_audits.append((f"{CLUSTER} IN (%s, %s) AND t.subject <> {CLUSTER}", (ids[0], wanted.cluster)))
+        of_audits.append(_of_cluster(ids[0], wanted.cluster))
     if wanted.since is not None:
         recent = ("t.at >= TIMESTAMPADD(MICROSECOND, -%s, NOW(6))", (int(wanted.since * 1e6),))
         of_events.append(recent)
         of_audits.append(recent)
-    indexed = wanted.job is not None
-    events = _newest(database, "job_events", list(fields_dict(Event)), of_events, known.event, indexed=indexed)
-    audits = _newest(database, "audit_events", list(fields_dict(Audit)), of_audits, known.audit, indexed=indexed)
+    events = _newest(database, "job_events", list(fields_dict(Event)), of_events, known.event)
+    audits = _newest(database, "audit_events", list(fields_dict(Audit)), of_audits, known.audit)
     return merged((Event(**row) for row in events), (Audit(**row) for row in audits))
+
+
+def is_cut(story: Sequence[Entry]) -> bool:
+    """Return whether older rows may have been left out."""
+    events = sum(isinstance(entry, Event) for entry in story)
+    return max(events, len(story) - events) >= SHOWN
+
+
+def _subjects(*names: str) -> Condition:
+    """Return the condition that an audit is about one of these; none: about nothing."""
+    if not names:
+        return "FALSE", ()
+    return f"t.subject IN ({', '.join(['%s'] * len(names))})", names
+
+
+def _of_cluster(cluster_id: str, name: str) -> Condition:
+    """Return the condition that an audit is about a cluster, or about something in it."""
+    inside = re.sub(r"([\\%_])", r"\\\1", cluster_id)
+    text = " OR ".join(["t.subject LIKE %s"] * len(KINDS_INSIDE))
+    same, names = _subjects(f"cluster/{cluster_id}", f"cluster/{name}")
+    return f"({text} OR {same})", (*(f"{kind}/{inside}/%" for kind in KINDS_INSIDE), *names)
 
 
 def _newest(
     database: Database,
     table: str,
     columns: Sequence[str],
-    conditions: Sequence[tuple[str, Sequence[Argument]]],
+    conditions: Sequence[Condition],
     after: int,
-    *,
-    indexed: bool,
 ) -> list[dict[str, Any]]:
     """Return the newest rows of a table that meet all conditions, in any order."""
-    reach = [] if indexed else [(f"t.id > (SELECT COALESCE(MAX(id), 0) - {SCANNED} FROM {table})", ())]
-    whole = [("t.id > %s", (after,)), *reach, *conditions]
+    whole = [("t.id > %s", (after,)), *conditions]
     where = " AND ".join(text for text, _ in whole)
     arguments = [argument for _, given in whole for argument in given]
     return list(named(database, columns, f"FROM {table} t WHERE {where} ORDER BY t.id DESC LIMIT {SHOWN}", arguments))
