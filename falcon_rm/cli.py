@@ -19,7 +19,7 @@ from falcon_rm.cli_base import ERROR, App, Commands, with_log
 from falcon_rm.cli_cluster import cluster
 from falcon_rm.cli_jobs import abort, submit
 from falcon_rm.cli_pass import plan, run_once
-from falcon_rm.cli_show import config, status, table
+from falcon_rm.cli_show import completion, config, status, table
 from falcon_rm.cli_story import events, explain
 from falcon_rm.config import ConfigError, Settings, load
 from falcon_rm.ports import StoreDown
@@ -45,7 +45,7 @@ def commands(context: click.Context) -> None:
     Place batch jobs on TPU node pools of GKE, and give the chips up again.
 
     Settings are FALCON_* variables; falcon-rm config shows them. Exit codes: 0 done, 1 error, 64 usage; run-once and
-    plan have more.
+    plan have more. falcon-rm COMMAND --help shows how a command is used.
 
     \b
     Example:
@@ -188,7 +188,7 @@ def check(app: App) -> int:
     return ERROR if faults else 0
 
 
-for _command in (run_once, plan, status, explain, events, submit, abort, cluster, config, table):
+for _command in (run_once, plan, status, explain, events, submit, abort, cluster, config, table, completion):
     commands.add_command(_command)
 
 

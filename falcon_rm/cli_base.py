@@ -2,7 +2,7 @@
 What every command shares: how errors end it, what it may ask for, and in which form it answers.
 
 1. Results go to stdout, errors alone to stderr, each in one line.
-2. Exit codes: 0 done, 1 error, 64 usage; a command's --help names its others.
+2. Exit codes: 0 done, 1 error, 64 usage; a command's --help names its others. Without a command help is the answer.
 3. A command asks App for what it needs, so that nothing is imported or connected before.
 """
 
@@ -51,9 +51,8 @@ class Commands(click.Group):
         try:
             code = super().main(args, prog_name or "falcon-rm", complete_var, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
-            code = _complain(
-                f"Missing command. See '{error.ctx.command_path if error.ctx else 'falcon-rm'} --help'.", USAGE
-            )
+            click.echo(error.format_message())
+            code = USAGE
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "falcon-rm"
             code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)

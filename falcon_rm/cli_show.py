@@ -1,4 +1,4 @@
-"""Commands that only look: status, config, table."""
+"""Commands that only look: status, config, table; and completion, for the shell."""
 
 import shutil
 import sys
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from falcon_rm.overview import Overview, Section
 
 WATCH_SECONDS = 2.0
+
+COMPLETE_VARIABLE = "_FALCON_RM_COMPLETE"
+"""Where click looks for a shell that asks what completes."""
 
 
 @click.command()
@@ -142,3 +145,27 @@ def table(output: str | None) -> None:
     else:
         head = ("PHASE", "POOL", "WORK", "TIMING", "LEFT", "CHANCE", "WINS", "STEP")
         click.echo(report.table(head, [(*rule.split(), wins, step) for rule, step, wins in rules]))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """
+    Print what makes a SHELL complete commands and options.
+
+    \b
+    bash, in ~/.bashrc:                        eval "$(falcon-rm completion bash)"
+    zsh, in ~/.zshrc after compinit:           eval "$(falcon-rm completion zsh)"
+    fish, in ~/.config/fish/config.fish:       falcon-rm completion fish | source
+
+    \b
+    Example:
+      eval "$(falcon-rm completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    form = get_completion_class(shell)
+    assert form is not None
+    program = context.find_root()
+    click.echo(form(program.command, {}, "falcon-rm", COMPLETE_VARIABLE).source())

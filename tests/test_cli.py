@@ -67,20 +67,87 @@ def test_version(offline: Cli) -> None:
     assert f"falcon-rm {__version__}\n" == offline("--version").stdout
 
 
-def test_help_is_quick() -> None:
-    """Help comes without the libraries of any cloud or database."""
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        [],
+        ["frobnicate"],
+        ["completion", "fish"],
+        *([*path, "--help"] for path, _ in every(commands)),
+    ],
+    ids=" ".join,
+)
+def test_help_is_quick(arguments: list[str]) -> None:
+    """Help of every command, the version and completion come without the libraries of any cloud or database."""
+    heavy = ("google", "grpc", "kubernetes", "pymysql", "structlog", "requests", "urllib3", "yaml", "cattrs", "rich")
     script = (
-        "import sys; from falcon_rm.cli import commands; commands(['--help'], standalone_mode=False);"
-        "print([name for name in ('google', 'grpc', 'kubernetes', 'pymysql', 'structlog') if name in sys.modules])"
+        f"import sys; from falcon_rm.cli import commands; commands({arguments}, standalone_mode=False);"
+        f"print('\\n', [name for name in {heavy} if name in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
-    assert "[]" == answer.stdout.splitlines()[-1]
+    assert "[]" == answer.stdout.splitlines()[-1].strip()
+
+
+@pytest.mark.parametrize("path", [(), ("cluster",), ("db",)], ids=" ".join)
+def test_no_command(offline: Cli, path: tuple[str, ...]) -> None:
+    """Without a command its group's help is the answer, and the exit code says that nothing was done."""
+    result = offline(*path)
+    assert (64, "", offline(*path, "--help").stdout) == (result.exit_code, result.stderr, result.stdout)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(offline: Cli, shell: str) -> None:
+    """What a shell is given asks falcon-rm itself what completes."""
+    script = offline("completion", shell).stdout
+    assert "_FALCON_RM_COMPLETE" in script
+    assert f"{shell}_complete" in script
+    assert "falcon-rm" in script
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("falcon-rm sta", {"status"}),
+        ("falcon-rm cluster s", {"set"}),
+        ("falcon-rm status --wa", {"--watch"}),
+        ("falcon-rm status -o ", {"wide", "json", "yaml", "name"}),
+        ("falcon-rm run", {"run", "run-once"}),
+    ],
+)
+def test_completion_in_bash(tmp_path: Path, words: str, expected: set[str]) -> None:
+    """A bash that has read the script completes commands, options and their values."""
+    program = tmp_path / "falcon-rm"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m falcon_rm "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    ask = f"""
+        eval "$(falcon-rm completion bash)"; complete -p falcon-rm
+        COMP_WORDS=({" ".join(f"'{word}'" for word in words.split(" "))}); COMP_CWORD={words.count(" ")}
+        _falcon_rm_completion falcon-rm; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    answer = subprocess.run(
+        ["bash", "--norc", "-c", ask],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    first, *found = answer.stdout.splitlines()
+    assert first.startswith("complete ")
+    assert expected == set(found)
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("frobnicate",), "No such command 'frobnicate'. See 'falcon-rm --help'."),
+        (("stauts",), "No such command 'stauts'. Did you mean 'status'? See 'falcon-rm --help'."),
+        (
+            ("plan", "--clustr", "x"),
+            "No such option '--clustr'. Did you mean '--cluster'? See 'falcon-rm plan --help'.",
+        ),
         (("run-once", "--now"), "No such option '--now'. See 'falcon-rm run-once --help'."),
         (("run-once", "--plan", "x"), "Invalid value for --plan: 'x'; allowed: the checksum that falcon-rm plan shows"),
         (("abort",), "Missing argument 'JOB'. See 'falcon-rm abort --help'."),
