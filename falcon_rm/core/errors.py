@@ -111,6 +111,7 @@ GOOGLE = (
     Row(MADE, ANY, r"required .*permission", CLUSTER),
     Row(MADE, ANY, r"PERMISSIONS_ERROR", CLUSTER),
     Row(MADE, ANY, r"service account .*does not exist", CLUSTER),
+    Row(MADE, ANY, r"does not have access to service account", CLUSTER),
     Row(MADE, ANY, r"node pools cannot be created while", CLUSTER),
     Row(MADE, ANY, r"API has not been used in project|SERVICE_DISABLED", CLUSTER),
     # by code

@@ -133,11 +133,13 @@ class Scene:
         return tuple(sorted(free, key=lambda pool: (-self.progress(pool), pool.name)))
 
     def progress(self, pool: Pool) -> int:
-        """Return how far a free pool is: 3 ready, 2 up, 1 creating, 0 not to be used (leased, broken, too old)."""
+        """Return how far a free pool is: 3 ready, 2 up, 1 creating, 0 not to be used (leased, broken, small, too old)."""
         live = self.live.get((pool.cluster_id, pool.name))
         if pool.state is not PoolState.ACTIVE or pool.lease or pool.found or live is None:
             return 0
         if not self.ours(pool.cluster_id, pool.name, live.labels) or self.is_idle_too_long(pool):
+            return 0
+        if live.hosts < pool.hosts:
             return 0
         if live.status is PoolStatus.PROVISIONING:
             return 0 if self.age(pool.requested_at) > self.bounds.pool_timeout else 1

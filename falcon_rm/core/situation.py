@@ -136,6 +136,8 @@ def _see_listed(live: LivePool, ledger: Pool | None, job: Job, phase: Phase, sce
         return PoolSeen.READY
     if live.status is PoolStatus.RUNNING_WITH_ERROR:
         return _failed(live, ledger, scene)
+    if live.hosts < hosts:
+        return PoolSeen.BROKEN  # made smaller by hand: the rest will never come
     return PoolSeen.EMPTY if live.mode is Mode.FLEX_START else PoolSeen.UP
 
 

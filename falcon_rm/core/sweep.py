@@ -172,9 +172,16 @@ def _sweep_pools(view: ClusterView, scene: Scene, demand: Demand, found: _Found)
 
 
 def _enter(live: LivePool, view: ClusterView, found: _Found) -> None:
-    """Enter a pool of ours that has no ledger row: as free, or as found if something runs on it."""
+    """
+    Enter a pool of ours that has no ledger row: as free, or as found if something runs on it.
+
+    One that Falcon could not have made (machine, topology or mode) is a person's: counted with what is not ours.
+    """
     shape = shape_of(live.machine_type, live.topology)
-    if shape is None or live.mode is None or view.works is None:
+    if shape is None or live.mode is None:
+        found.foreign[view.cluster.name] = found.foreign.get(view.cluster.name, 0) + 1
+        return
+    if view.works is None:
         return
     pool = Pool(
         cluster_id=view.cluster.id,

@@ -38,12 +38,18 @@ def set_script(world: World, job_id: str, does: Json) -> None:
     world.scripts_by_job_id[job_id] = workload(does)
 
 
+def set_permissions(world: World, permissions: Iterable[str] | None = None) -> None:
+    """Say what IAM grants the caller; None: everything."""
+    world.permissions = None if permissions is None else frozenset(permissions)
+
+
 WORLD_ACTS: Mapping[str, Callable[..., object]] = {
     "add_cluster": World.add_cluster,
     "add_reservation": World.add_reservation,
     "set_reservation": lambda world, **fields: world.compute.set_reservation(**fields),
     "set_capacity": World.set_capacity,
     "set_quota": World.set_quota,
+    "set_permissions": set_permissions,
     "set_script": set_script,
     "set_fault": set_fault,
     "clear_faults": lambda world: world.faults.clear(),

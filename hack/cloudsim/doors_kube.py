@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from cloudsim.doors_faults import WireFaults
 from cloudsim.doors_http import Answer, HttpDoor, Request, json_answer
 from cloudsim.errors import KubeError
+from cloudsim.iam import CONNECT, required
 from cloudsim.metadata import Tokens
 from cloudsim.values import Json
 from cloudsim.world import SimCluster, World
@@ -49,13 +50,21 @@ class KubeDoor:
     """The running server; the system chooses its `port`."""
 
     def __init__(
-        self, world: World, cluster: SimCluster, tls: ssl.SSLContext, tokens: Tokens, wires: WireFaults
+        self,
+        world: World,
+        cluster: SimCluster,
+        tls: ssl.SSLContext,
+        tokens: Tokens,
+        wires: WireFaults,
+        *,
+        by_name: bool = False,
     ) -> None:
-        """Listen at once."""
+        """Listen at once; *by_name*: as the DNS endpoint, where IAM is asked first."""
         self._world = world
         self._cluster = cluster
         self._tokens = tokens
         self._wires = wires
+        self._by_name = by_name
         self._door = HttpDoor(self._handle, tls)
         self.port = self._door.port
 
@@ -66,6 +75,10 @@ class KubeDoor:
     def _handle(self, request: Request) -> Answer:
         if self._tokens.refusal(request.headers.get("authorization")) is not None:
             return error_answer(KubeError(401, "Unauthorized", "Unauthorized"))
+        granted = self._world.permissions
+        if self._by_name and granted is not None and CONNECT not in granted:
+            text = required(CONNECT, self._cluster.path)
+            return json_answer(403, {"error": {"code": 403, "message": text, "status": "PERMISSION_DENIED"}})
         if request.path == ("version",):
             return json_answer(200, {"major": "1", "minor": "35", "gitVersion": f"v{self._cluster.version}"})
         try:

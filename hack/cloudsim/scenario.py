@@ -4,6 +4,7 @@ A world from a file: YAML or JSON, one object.
 seed            what chance begins with, by default 0
 speed           how many times as fast as real time the world's clock goes, by default 1
 tempo           `brisk`, or fields of Tempo that differ from its defaults
+permissions     what IAM grants the caller, a list; by default everything
 token_lifetime  seconds that an access token is good for, by default 300; google-auth takes less than 225 for ended
 clusters        a list of arguments of World.add_cluster
 reservations    a list of arguments of World.add_reservation
@@ -27,7 +28,10 @@ from cloudsim.tempo import Tempo, brisk
 from cloudsim.workload import workload
 from cloudsim.world import World
 
-KEYS = {"seed", "speed", "tempo", "token_lifetime", "clusters", "reservations", "scripts", "otherwise", "acts"}
+KEYS = {
+    "seed", "speed", "tempo", "token_lifetime", "permissions",
+    "clusters", "reservations", "scripts", "otherwise", "acts",
+}  # fmt: skip
 
 
 class ScenarioError(Exception):
@@ -63,6 +67,8 @@ def scenario(data: Mapping[str, Any]) -> Scenario:
         world.add_reservation(**arguments)
     for job_id, does in data.get("scripts", {}).items():
         world.scripts_by_job_id[job_id] = workload(does)
+    if "permissions" in data:
+        world.permissions = frozenset(data["permissions"])
     if "otherwise" in data:
         world.default_workload = workload(data["otherwise"])
     for item in data.get("acts", ()):

@@ -71,7 +71,9 @@ class CloudSim:
         authority = Authority(self._directory, path.replace("/", "-"))
         doors = (
             KubeDoor(self.world, cluster, authority.context(), self.premises.tokens, self.wires),
-            KubeDoor(self.world, cluster, self.premises.authority.context(), self.premises.tokens, self.wires),
+            KubeDoor(
+                self.world, cluster, self.premises.authority.context(), self.premises.tokens, self.wires, by_name=True
+            ),
         )
         self._kube_doors[path] = doors
         with self.world.lock:

@@ -10,15 +10,18 @@ import json
 import random
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import define
 
 from cloudsim.clock import Agenda
 from cloudsim.compute import Compute, ReservationRecord
+from cloudsim.errors import SimError
 from cloudsim.faults import Call, Faults, pass_seam
 from cloudsim.gke import Gke
 from cloudsim.gke_supply import Quota
+from cloudsim.iam import refusal
 from cloudsim.kube import Kube
 from cloudsim.kube_pods import index_of
 from cloudsim.tempo import Tempo
@@ -72,6 +75,7 @@ class World:
         self.default_workload = Workload()
         self.scripts_by_job_id: dict[str, Workload] = {}
         self.scripts: list[tuple[Callable[[Json], bool], Workload]] = []
+        self.permissions: frozenset[str] | None = None  # what IAM grants the caller; None: everything
         self.gke = Gke(self)
         self.compute = Compute(self)
         self._kubes: dict[str, Kube] = {}
@@ -101,7 +105,9 @@ class World:
     # the seam
 
     def call(self, name: str, target: str, act: Callable[..., Any], *arguments: Any, mutating: bool = False) -> Any:
-        """Pass a call through the seam: logged, and struck by a fault if one was set for it."""
+        """Pass a call through the seam: logged, struck by a fault if one was set for it, refused if IAM says so."""
+        if self.permissions is not None and (error := refusal(self.permissions, name, target)) is not None:
+            act = partial(_refuse, error)
         return pass_seam(self, Call(name, target, mutating, self.now, arguments), act)
 
     # what there is
@@ -214,3 +220,8 @@ class World:
             if matcher(pod):
                 return chosen
         return self.default_workload
+
+
+def _refuse(error: SimError, *_: Any) -> None:
+    """Stand for a method that may not be called."""
+    raise error

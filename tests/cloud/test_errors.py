@@ -231,6 +231,13 @@ GOOGLE_TEXTS: tuple[tuple[Call, str, str, ErrorKind], ...] = (
     ("operation", "", "PERMISSIONS_ERROR", CLUSTER),
     ("operation", "", "Service account a@p.iam.gserviceaccount.com does not exist", CLUSTER),
     (
+        "create",
+        BAD,
+        'The user does not have access to service account "default". Ask a project owner to grant you the '
+        "iam.serviceAccountUser role on the service account.",
+        CLUSTER,
+    ),
+    (
         "operation",
         "",
         "Clusters/node pools cannot be created while google-compute-default-zone is specified in the project metadata",

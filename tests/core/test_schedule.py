@@ -404,6 +404,12 @@ def test_pool_that_was_free_too_long_is_not_taken(age: float, kept: bool) -> Non
     assert {"j1": "falcon-a" if kept else "falcon-j1"} == claims(snapshot(J1, views=(view(live(row)),), pools=(row,)))
 
 
+def test_pool_that_was_made_smaller_by_hand_is_not_taken() -> None:
+    """Its nodes would never all come."""
+    row = free("falcon-a")
+    assert {"j1": "falcon-j1"} == claims(snapshot(J1, views=(view(live(row, hosts=0)),), pools=(row,)))
+
+
 def test_bounds_of_a_pass_are_used() -> None:
     """Back-off counts from the settings in force."""
     assert 10 == backoff(1, scene(snapshot(bounds=evolve(EN, backoff_base=10))))

@@ -99,6 +99,8 @@ POOLS = [
     ("listed, while it runs", P.READY, world(RUNS, pool(RUNS), live(pool(RUNS)), ready_nodes={})),
     ("RUNNING_WITH_ERROR short of nodes (P2)", P.BROKEN, world(
         NODES, pool(NODES), live(pool(NODES), PoolStatus.RUNNING_WITH_ERROR), ready_nodes={"falcon-j1": 0})),
+    ("running, made smaller by hand", P.BROKEN, world(
+        SLICE, pool(SLICE), live(pool(SLICE), hosts=3), ready_nodes={"falcon-j1": 3})),
     ("ERROR, nobody says why", P.BROKEN, world(ASKS, pool(ASKS), live(pool(ASKS), PoolStatus.ERROR))),
     ("ERROR and a stockout (P1)", P.BROKEN, world(
         ASKS, pool(ASKS), live(pool(ASKS), PoolStatus.ERROR),

@@ -222,8 +222,10 @@ def test_pool_is_entered_without_an_attempt_that_makes_no_sense() -> None:
 
 @pytest.mark.parametrize("odd", [{"machine_type": "n2-standard-4"}, {"mode": None}], ids=["machine", "mode"])
 def test_pool_that_makes_no_sense_is_not_entered(odd: dict[str, Any]) -> None:
-    """What the tables do not know is left alone."""
-    assert [] == swept(world(live(pool(GONE), **odd)))
+    """What the tables do not know is left alone, and counted with what is not ours."""
+    odd_world = world(live(pool(GONE), **odd))
+    assert [] == swept(odd_world)
+    assert {"c1": 1} == plan(odd_world).foreign
 
 
 def test_pool_is_not_entered_while_jobs_are_unread() -> None:
