@@ -14,6 +14,8 @@ from cloudsim.doors_faults import WireFaults
 from cloudsim.doors_http import Answer, HttpDoor, Request, json_answer
 from cloudsim.errors import KubeError
 from cloudsim.iam import CONNECT, required
+from cloudsim.kube_select import check_version
+from cloudsim.kube_tables import AS_TABLE, table
 from cloudsim.metadata import Tokens
 from cloudsim.values import Json
 from cloudsim.world import SimCluster, World
@@ -30,6 +32,7 @@ GROUPS = {  # group version -> its kinds, and whether they live in a namespace
     ("apis", "batch", "v1"): {"jobs": True},
 }
 NOT_FOUND = "the server could not find the requested resource"
+NO_PAGE = "404 page not found\n"
 
 
 @frozen
@@ -103,7 +106,8 @@ class KubeDoor:
             return kube.get(kind, namespace, name)
         if verb == "delete":
             return kube.delete(kind, namespace, name, {**options_of(request), **body_of(request)})
-        return kube.list(
+        check_version(request.query.get("resourceVersion", ""), kube.store.version)
+        found = kube.list(
             kind,
             namespace,
             label_selector=request.query.get("labelSelector", ""),
@@ -111,6 +115,7 @@ class KubeDoor:
             limit=limit_of(request),
             continue_=request.query.get("continue") or None,
         )
+        return shown(request, kind, found, self._world.now)
 
 
 def resource_of(path: tuple[str, ...]) -> Resource:
@@ -123,7 +128,8 @@ def resource_of(path: tuple[str, ...]) -> Resource:
                 return Resource(kind, namespace, name[0] if name else None)
             case (kind, *name) if kind in kinds and len(name) <= (not kinds[kind]):
                 return Resource(kind, None, name[0] if name else None)
-    raise KubeError(404, "NotFound", NOT_FOUND)
+        raise KubeError(404, "NotFound", NOT_FOUND, details={})
+    raise KubeError(404, "", NOT_FOUND, raw=NO_PAGE)
 
 
 def verb_of(request: Request, resource: Resource) -> str:
@@ -153,8 +159,15 @@ def options_of(request: Request) -> Json:
     return options
 
 
+def shown(request: Request, kind: str, found: Json, now: float) -> Json:
+    """Return a list in the form that was asked for."""
+    return table(kind, found, now) if AS_TABLE in request.headers.get("accept", "") else found
+
+
 def limit_of(request: Request) -> int | None:
-    """Return the size of a page; 0 and nothing are "all"."""
+    """Return the size of a page; 0 and nothing are "all", and so is every list of what is at hand."""
+    if request.query.get("resourceVersion") == "0":
+        return None
     return number(request.query.get("limit", "") or "0") or None
 
 
@@ -169,5 +182,6 @@ def error_answer(error: KubeError) -> Answer:
     """Return a refusal as a Status, or the raw body it stands for."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.raw is not None:
-        return Answer(error.status, error.raw.encode(), "text/html", headers)
+        kind = "text/html" if error.raw.startswith("<") else "text/plain; charset=utf-8"
+        return Answer(error.status, error.raw.encode(), kind, headers)
     return json_answer(error.status, error.body(), headers)

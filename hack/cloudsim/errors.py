@@ -50,6 +50,7 @@ class KubeError(Exception):
         retry_after: int | None = None,
         raw: str | None = None,
         details: Mapping[str, str] | None = None,
+        token: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -58,11 +59,12 @@ class KubeError(Exception):
         self.causes = tuple(causes)
         self.retry_after = retry_after
         self.raw = raw
-        self.details = dict(details or {})
+        self.token = token  # by which a list may go on
+        self.details = None if details is None else dict(details)
 
     def body(self) -> dict[str, object]:
-        """Return the Status object of this answer."""
-        details: dict[str, object] = dict(self.details)
+        """Return the Status object of this answer; what it does not say is left out."""
+        details: dict[str, object] = dict(self.details or {})
         if self.causes:
             details["causes"] = [dict(cause) for cause in self.causes]
         if self.retry_after is not None:
@@ -70,11 +72,11 @@ class KubeError(Exception):
         return {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {} if self.token is None else {"continue": self.token},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
-            "details": details,
+            **({"reason": self.reason} if self.reason else {}),
+            **({} if self.details is None and not details else {"details": details}),
             "code": self.status,
         }
 

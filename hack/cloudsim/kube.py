@@ -19,8 +19,9 @@ from cloudsim.kube_defaults import API_VERSIONS, name_pods, set_defaults
 from cloudsim.kube_jobs import Jobs
 from cloudsim.kube_nodes import Nodes
 from cloudsim.kube_pods import Pods
+from cloudsim.kube_refusals import about, full, leaving, too_old
 from cloudsim.kube_select import field_terms, fields_match, matches, requirements
-from cloudsim.kube_store import CLUSTER_WIDE, Events, Store
+from cloudsim.kube_store import CLUSTER_WIDE, KINDS, Events, Store
 from cloudsim.values import Json, clone, kube_time
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 Items = list[Json]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+POLICIES = ("Foreground", "Background", "Orphan")
+TYPE = ("kind", "apiVersion")  # an item of a list does not say what it is: the list does
+RETURNED = ("serviceaccounts", "services")  # the answer to their deletion is what is gone
 PAGES_KEPT = 256
 TOKEN = re.compile(r"\d+-[0-9a-f]{16}")
 
@@ -129,16 +133,18 @@ class Kube:
             if obj["metadata"].setdefault("namespace", namespace) != namespace:
                 text = "the namespace of the provided object does not match the namespace sent on the request"
                 raise KubeError(400, "BadRequest", text)
-            self._find("namespaces", None, str(namespace))
+            home = self._find("namespaces", None, str(namespace))
         if "name" not in obj["metadata"] and "generateName" in obj["metadata"]:
             obj["metadata"]["name"] = f"{obj['metadata']['generateName']}{self.world.random.getrandbits(20):05x}"
         check(kind, obj)
         name = obj["metadata"]["name"]
         old = self.store.find(kind, namespace, name)
         if old is not None:
-            leaving = "object is being deleted: " if "deletionTimestamp" in old["metadata"] else ""
-            text = f'{leaving}{full(kind)} "{name}" already exists'
+            ending = "object is being deleted: " if "deletionTimestamp" in old["metadata"] else ""
+            text = f'{ending}{full(kind)} "{name}" already exists'
             raise KubeError(409, "AlreadyExists", text, details=about(kind, name))
+        if kind not in CLUSTER_WIDE and "deletionTimestamp" in home["metadata"]:
+            raise leaving(kind, name, str(namespace))
         set_defaults(kind, obj, self.world.random)
         if kind == "pods":
             if (refusal := self.pod_refusal_of(obj["spec"], str(namespace), name)) is not None:
@@ -146,6 +152,8 @@ class Kube:
             self.pods.admit(obj)
             return cast(Json, clone(obj))
         self.store.add(kind, obj)
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            self.world.after(self.world.tempo.reaction_seconds, self._collect_unowned, owner["uid"])
         if kind == "namespaces":
             self._create("serviceaccounts", name, {"metadata": {"name": "default"}})
         if kind == "jobs":
@@ -167,7 +175,7 @@ class Kube:
         else:
             terms, field_list, version = requirements(labels), field_terms(kind, fields), str(self.store.version)
             items = [
-                clone(obj)
+                {part: value for part, value in clone(obj).items() if part not in TYPE}
                 for key, obj in sorted(self.store.objects[kind].items())
                 if (namespace is None or kind in CLUSTER_WIDE or key[0] == namespace)
                 and matches(obj["metadata"].get("labels") or {}, terms)
@@ -175,24 +183,27 @@ class Kube:
             ]
         metadata: Json = {"resourceVersion": version}
         if limit and len(items) > limit:
-            token = f"{version}-{self.store.world.random.getrandbits(64):016x}"
-            self.pages[token] = (self.world.now + self.world.tempo.continue_seconds, version, items[limit:])
-            while len(self.pages) > PAGES_KEPT:
-                del self.pages[next(iter(self.pages))]
-            metadata["continue"] = token
+            metadata["continue"] = self._keep(version, items[limit:])
             if not (labels or fields):
                 metadata["remainingItemCount"] = len(items) - limit
             items = items[:limit]
         word = f"{SINGULAR[kind]}List"
         return {"kind": word, "apiVersion": API_VERSIONS.get(kind, "v1"), "metadata": metadata, "items": items}
 
+    def _keep(self, version: str, items: Items) -> str:
+        """Keep the rest of a list; return the token for it."""
+        token = f"{version}-{self.world.random.getrandbits(64):016x}"
+        self.pages[token] = (self.world.now + self.world.tempo.continue_seconds, version, items)
+        while len(self.pages) > PAGES_KEPT:
+            del self.pages[next(iter(self.pages))]
+        return token
+
     def _page(self, token: str) -> tuple[str, Items]:
         if not TOKEN.fullmatch(token):
             raise KubeError(400, "BadRequest", "continue key is not valid: illegal base64 data")
         until, version, items = self.pages.get(token, (0.0, "", []))
         if until < self.world.now:
-            text = "The provided continue parameter is too old to display a consistent list result."
-            raise KubeError(410, "Expired", text)
+            raise too_old(self._keep(str(self.store.version), items))
         return version, items
 
     # deletion
@@ -209,21 +220,28 @@ class Kube:
             )
             raise KubeError(409, "Conflict", text, details=about(kind, name))
         policy = options.get("propagationPolicy") or ("Orphan" if kind == "jobs" else "Background")
-        if policy not in ("Orphan", "Background", "Foreground"):
-            raise KubeError(422, "Invalid", f'DeleteOptions "" is invalid: propagationPolicy: "{policy}"')
+        if policy not in POLICIES:
+            raise no_policy(policy)
         if kind == "pods":
             self.pods.delete(obj, options.get("gracePeriodSeconds"))
             return cast(Json, clone(obj))
         if "deletionTimestamp" in metadata:
             return cast(Json, clone(obj))
-        if kind == "jobs" and policy != "Background":
-            metadata["deletionTimestamp"] = kube_time(self.world.now)
-            metadata["finalizers"] = [ORPHAN if policy == "Orphan" else FOREGROUND]
+        held = metadata.get("finalizers", [])
+        if kind == "namespaces" or held or (kind == "jobs" and policy != "Background"):
+            metadata |= {"deletionTimestamp": kube_time(self.world.now), "deletionGracePeriodSeconds": 0}
+            act = self._empty if kind == "namespaces" else self._orphan if policy == "Orphan" else self._foreground
+            if kind == "namespaces":
+                obj["status"]["phase"] = "Terminating"
+            elif policy != "Background":
+                metadata["finalizers"] = [*held, ORPHAN if policy == "Orphan" else FOREGROUND]
             self.store.touch(obj)
-            act = self._orphan if policy == "Orphan" else self._foreground
-            self.world.after(self.world.tempo.reaction_seconds, act, obj)
+            if not held:
+                self.world.after(self.world.tempo.reaction_seconds, act, obj)
             return cast(Json, clone(obj))
         self._remove(kind, obj)
+        if kind in RETURNED:
+            return cast(Json, clone(obj))
         details = {"name": name, "group": GROUPS.get(kind, ""), "kind": kind, "uid": metadata["uid"]}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
@@ -231,15 +249,22 @@ class Kube:
         """Let an object be gone, and what it owns after it."""
         self.store.drop(kind, obj)
         uid = obj["metadata"]["uid"]
-        if kind == "namespaces":
-            for inner, objects in self.store.objects.items():
-                for key, item in list(objects.items()):
-                    if key[0] == obj["metadata"]["name"]:
-                        self.store.drop(inner, item)
-            return
         self.world.after(self.world.tempo.reaction_seconds, self._collect, uid)
         if kind == "jobs":
             self.jobs.poke(uid)
+
+    def _empty(self, namespace: Json) -> None:
+        """Let a namespace be gone with all that is in it; what a finalizer holds, holds it too."""
+        name = namespace["metadata"]["name"]
+        within = [
+            (kind, obj) for kind in KINDS for key, obj in list(self.store.objects[kind].items()) if key[0] == name
+        ]
+        held = [(kind, obj) for kind, obj in within if kind != "pods" and obj["metadata"].get("finalizers")]
+        for each in within:
+            if each not in held:
+                self.store.drop(*each)
+        if not held:
+            self.store.drop("namespaces", namespace)
 
     def _collect(self, uid: str) -> None:
         """Delete what an object that is gone owned."""
@@ -248,6 +273,11 @@ class Kube:
                 self.pods.delete(obj, None)
             else:
                 self._remove(kind, obj)
+
+    def _collect_unowned(self, uid: str) -> None:
+        """Delete what was created for an owner that is gone already."""
+        if not any(obj["metadata"]["uid"] == uid for objects in self.store.objects.values() for obj in objects.values()):
+            self._collect(uid)
 
     def _orphan(self, job: Json) -> None:
         uid = job["metadata"]["uid"]
@@ -295,16 +325,16 @@ class Kube:
         return None if self.pods_refused is None else f'pods "{name}" is forbidden: {self.pods_refused}'
 
 
-def about(kind: str, name: str) -> dict[str, str]:
-    """Return what the details of a refusal say of the object."""
-    return {"name": name, "kind": kind, **({"group": GROUPS[kind]} if kind in GROUPS else {})}
+def no_policy(word: str) -> KubeError:
+    """Return the answer to a propagation policy that is none."""
+    known = ", ".join(f'"{policy}"' for policy in (*POLICIES, "nil"))
+    text = f'Unsupported value: "{word}": supported values: {known}'
+    cause = {"reason": "FieldValueNotSupported", "message": text, "field": "propagationPolicy"}
+    details = {"group": "meta.k8s.io", "kind": "DeleteOptions"}
+    message = f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {text}'
+    return KubeError(422, "Invalid", message, [cause], details=details)
 
 
 def typed(kind: str) -> str:
     """Return a kind as a failed precondition names it, such as Job.batch."""
     return f"{SINGULAR[kind]}.{GROUPS[kind]}" if kind in GROUPS else SINGULAR[kind]
-
-
-def full(kind: str) -> str:
-    """Return a kind as answers name it, such as jobs.batch."""
-    return f"{kind}.{GROUPS[kind]}" if kind in GROUPS else kind

@@ -1,11 +1,14 @@
 """
 The simulated nodes and the scheduler.
 
-1. A pod goes to a node that is Ready, has every label of its nodeSelector, no taint it does not tolerate, and room.
+1. A pod goes to a node that has every label of its nodeSelector, no taint it does not tolerate, and room.
 2. A node whose machine is gone stops answering at once, its object goes a little later, its pods later still (pod GC).
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
+
+from attrs import frozen
 
 from cloudsim.kube_pods import is_terminal, set_condition
 from cloudsim.values import Json, kube_time, quantity
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from cloudsim.kube import Kube
 
 TPU = "google.com/tpu"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_HELP = "Preemption is not helpful for scheduling"
+UNREACHABLE = "node.kubernetes.io/unreachable"
 RESOURCES = ("cpu", "memory", TPU)
 UNREACHABLE_SECONDS = 300.0
 
@@ -52,6 +58,8 @@ class Nodes:
                 "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",
             }
+            gone = [{"key": UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+            node["spec"]["taints"] = [*node["spec"].get("taints", ()), *gone]
             self.kube.store.touch(node)
         for pod in self.pods_on(name):
             self.kube.pods.cut_off(pod)
@@ -90,9 +98,7 @@ class Nodes:
         """Return the pods that no node took and a node like this one would."""
         free = {name: quantity(template["status"]["allocatable"].get(name, "0")) for name in RESOURCES}
         return [
-            pod
-            for pod in self._pending()
-            if unschedulable(pod) and misfit(pod, template) is None and shortage(requests(pod), free) is None
+            pod for pod in self._pending() if unschedulable(pod) and refused(pod, requests(pod), template, free) is None
         ]
 
     # scheduling
@@ -117,19 +123,19 @@ class Nodes:
         stuck = False
         for pod in self._pending():
             wants = requests(pod)
-            reasons: dict[str, int] = {}
+            refusals = []
             for node in nodes:
                 free = room[node["metadata"]["name"]]
-                why = misfit(pod, node) or shortage(wants, free)
-                if why is None:
+                refusal = refused(pod, wants, node, free)
+                if refusal is None:
                     for name, amount in wants.items():
                         free[name] = free.get(name, 0.0) - amount
                     self.kube.pods.bind(pod, node["metadata"]["name"])
                     break
-                reasons[why] = reasons.get(why, 0) + 1
+                refusals.append(refusal)
             else:
                 stuck = True
-                self._tell(pod, len(nodes), reasons)
+                self._tell(pod, refusals)
         if stuck:
             self.kube.world.gke.flex.pods_pending(self.kube.cluster.path)
 
@@ -141,12 +147,8 @@ class Nodes:
                     free[name] = free.get(name, 0.0) - amount
         return free
 
-    def _tell(self, pod: Json, nodes: int, reasons: dict[str, int]) -> None:
-        told = (
-            ", ".join(f"{count} {why}" for why, count in sorted(reasons.items()))
-            or "no nodes available to schedule pods"
-        )
-        text = f"0/{nodes} nodes are available: {told}."
+    def _tell(self, pod: Json, refusals: list["Refusal"]) -> None:
+        text = words(refusals)
         if text != unschedulable(pod):
             set_condition(pod, "PodScheduled", "False", kube_time(self.kube.world.now), "Unschedulable", text)
             self.kube.store.touch(pod)
@@ -173,26 +175,48 @@ def requests(pod: Json) -> dict[str, float]:
     return total
 
 
-def shortage(wants: dict[str, float], free: dict[str, float]) -> str | None:
-    """Return what a node has too little of, None if nothing."""
-    for name, amount in wants.items():
-        if amount > free.get(name, 0.0):
-            return f"Insufficient {name}"
-    return None
+@frozen
+class Refusal:
+    """Why a node does not take a pod, and whether it would if others left it."""
+
+    reasons: tuple[str, ...]
+    others_in_the_way: bool = False
+
+
+def refused(pod: Json, wants: dict[str, float], node: Json, free: dict[str, float]) -> Refusal | None:
+    """Return why a node with so much free does not take a pod, None if it does."""
+    if (why := misfit(pod, node)) is not None:
+        return Refusal((why,))
+    short = [name for name, amount in wants.items() if amount > free.get(name, 0.0)]
+    if not short:
+        return None
+    whole = node["status"]["allocatable"]
+    fits_alone = all(wants[name] <= quantity(whole.get(name, "0")) for name in short)
+    return Refusal(tuple(f"Insufficient {name}" for name in short), fits_alone)
+
+
+def words(refusals: list[Refusal]) -> str:
+    """Return the refusals of all nodes in the scheduler's words."""
+    if not refusals:
+        return "no nodes available to schedule pods"
+    begin = f"0/{len(refusals)} nodes are available: "
+    why = Counter(reason for refusal in refusals for reason in refusal.reasons)
+    help_ = Counter(NO_VICTIMS if refusal.others_in_the_way else NO_HELP for refusal in refusals)
+    told, preemption = (", ".join(sorted(f"{count} {text}" for text, count in each.items())) for each in (why, help_))
+    return f"{begin}{told}. preemption: {begin}{preemption}."
 
 
 def misfit(pod: Json, node: Json) -> str | None:
-    """Return why a pod may not go to a node, None if it may."""
-    labels = node["metadata"].get("labels", {})
+    """Return why a pod may not go to a node, None if it may; in the order in which the scheduler asks."""
+    labels, spec = node["metadata"].get("labels", {}), pod["spec"]
     if node["spec"].get("unschedulable"):
         return "node(s) were unschedulable"
-    if node["status"]["conditions"][0]["status"] != "True":
-        return "node(s) had untolerated taint {node.kubernetes.io/unreachable: }"
-    if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
-        return "node(s) didn't match Pod's node affinity/selector"
+    tolerations = spec.get("tolerations") or ()
     for taint in node["spec"].get("taints", ()):
-        if not any(tolerates(toleration, taint) for toleration in pod["spec"].get("tolerations") or ()):
-            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+        if not any(tolerates(toleration, taint) for toleration in tolerations):
+            return "node(s) had untolerated taint(s)"
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return "node(s) didn't match Pod's node affinity/selector"
     return None
 
 

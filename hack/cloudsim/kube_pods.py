@@ -58,13 +58,8 @@ class Pods:
         spec.setdefault("restartPolicy", "Always")
         spec.setdefault("terminationGracePeriodSeconds", 30)
         spec.setdefault("serviceAccountName", "default")
-        if pod["metadata"].get("annotations", {}).get(FUSE) == "true":
-            sidecar = {
-                "name": SIDECAR,
-                "image": "gke.gcr.io/gcs-fuse-csi-driver-sidecar-mounter",
-                "restartPolicy": "Always",
-            }
-            spec["initContainers"] = [sidecar, *spec.get("initContainers", [])]
+        if (containers := with_sidecar(pod)) is not None:
+            spec["initContainers"] = containers
         pod["metadata"].setdefault("ownerReferences", [])
         pod["metadata"].setdefault("finalizers", [])
         pod["status"] = {"phase": "Pending", "conditions": []}
@@ -262,6 +257,18 @@ class Pods:
 
 
 # what the API shows of a pod
+
+
+def with_sidecar(pod: Json) -> list[Json] | None:
+    """Return the init containers of a pod with those that GKE adds to it, None if it adds none."""
+    if (pod["metadata"].get("annotations") or {}).get(FUSE) != "true":
+        return None
+    sidecar = {
+        "name": SIDECAR,
+        "image": "gke.gcr.io/gcs-fuse-csi-driver-sidecar-mounter",
+        "restartPolicy": "Always",
+    }
+    return [sidecar, *pod["spec"].get("initContainers", [])]
 
 
 def is_terminal(pod: Json) -> bool:

@@ -49,6 +49,17 @@ class Requirement:
         return labels.get(self.key) not in self.values
 
 
+def check_version(asked: str, latest: int) -> None:
+    """Refuse a list from a resource version that is none, or is not there yet; an old one gets the latest."""
+    if asked and not asked.isdigit():
+        why = f'Invalid value: "{asked}": strconv.ParseUint: parsing "{asked}": invalid syntax'
+        raise KubeError(400, "BadRequest", f"invalid resource version: resourceVersion: {why}")
+    if asked and int(asked) > latest:
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        text = f"Timeout: Too large resource version: {asked}, current: {latest}"
+        raise KubeError(504, "Timeout", text, [cause], retry_after=1)
+
+
 def requirements(selector: str) -> tuple[Requirement, ...]:
     """Return the terms of a label selector; a bad one is answered 400."""
     return tuple(requirement(part) for part in PARTS.split(selector)) if selector.strip() else ()

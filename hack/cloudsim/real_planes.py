@@ -2,7 +2,8 @@
 Real control planes behind the clusters of a world: who may enter them, and where GetCluster says they are.
 
 1. Google's tokens are good there, for Falcon's rights and no more; the world's own hands hold a certificate.
-2. The IP endpoint shows the plane's own certificate, the DNS endpoint one of Google's authority, as in a GKE cluster.
+2. GKE's webhook for pods is the world's.
+3. The IP endpoint shows the plane's own certificate, the DNS endpoint one of Google's authority, as in a GKE cluster.
 """
 
 import base64
@@ -11,6 +12,7 @@ from control_plane import plane
 from control_plane.rights import grant
 
 from cloudsim.metadata import EMAIL
+from cloudsim.pod_webhook import PodWebhook
 from cloudsim.premises import Premises
 from cloudsim.real_kube import Kubelets, replace
 from cloudsim.token_review import TokenReviewDoor
@@ -22,9 +24,10 @@ class RealKubernetes:
 
     def __init__(self, world: World, premises: Premises) -> None:
         """Start them; the world's clusters are theirs from now on."""
-        authority = premises.authority
+        authority = self.authority = premises.authority
         self._world = world
         self._door = TokenReviewDoor(premises.tokens, authority.context(), authority.path)
+        self._webhook = PodWebhook(authority.context(), authority.path)
         key, chain = authority.key_and_chain()
         files = premises.directory / "localhost.pem", premises.directory / "localhost.key"
         files[0].write_bytes(chain)
@@ -34,11 +37,13 @@ class RealKubernetes:
             self._run = plane.start(len(world.clusters), tokens=self._door.config, localhost=files)
         except BaseException:
             self._door.stop()
+            self._webhook.stop()
             raise
         self.planes = dict(zip(world.clusters, self._run.planes, strict=True))
         self._kubelets = []
         for path, made in self.planes.items():
             grant(made.client(), EMAIL)
+            self._webhook.register(made.client())
             self._kubelets.append(Kubelets(replace(world, path, made.client())))
 
     def announce(self, path: str) -> None:
@@ -55,3 +60,4 @@ class RealKubernetes:
             each.stop()
         self._run.stop()
         self._door.stop()
+        self._webhook.stop()

@@ -33,6 +33,15 @@ class Answer:
         return self.status < 300
 
 
+def read(body: bytes) -> Json:
+    """Return a body, as `raw` if it is no JSON object."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"raw": body.decode(errors="replace")}
+
+
 class Client:
     """One server, one identity: a client certificate, a bearer token, or nobody."""
 
@@ -54,7 +63,7 @@ class Client:
             token: a bearer token.
         """
         self.url = url
-        self._headers = {"Accept": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+        self.headers = {"Accept": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         cert, key = certificate or (None, None)
         self._pool = urllib3.PoolManager(
             ca_certs=str(authority),
@@ -77,13 +86,9 @@ class Client:
     ) -> Answer:
         """Send one request. Raises urllib3's HTTPError if there is no answer."""
         url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {**self._headers, "Content-Type": content} | ({} if accept is None else {"Accept": accept})
+        headers = {**self.headers, "Content-Type": content} | ({} if accept is None else {"Accept": accept})
         answer = self._pool.request(method, url, body=None if body is None else json.dumps(body), headers=headers)
-        try:
-            value = json.loads(answer.data)
-        except ValueError:
-            value = {"raw": answer.data.decode(errors="replace")}
-        return Answer(answer.status, value, dict(answer.headers))
+        return Answer(answer.status, read(answer.data), dict(answer.headers))
 
     def must(self, method: str, path: str, body: Json | None = None, **more: Any) -> Json:
         """Send one request that has to be carried out; raises AssertionError with the server's words."""

@@ -50,6 +50,7 @@ class Plane:
     folder: Path
     port: int
     papers: Papers = field(repr=False)
+    store: str  # the URL of its etcd
     processes: dict[str, "subprocess.Popen[bytes]"] = field(factory=dict, repr=False)
 
     @property
@@ -131,8 +132,8 @@ def _begin(binaries: Path, run: Run, number: int, webhook: Path | None, localhos
     folder.mkdir()
     with free_ports(3) as ports:
         store, peers, port = ports
-    plane = Plane(folder, port, Papers(folder))
     store_url, peers_url = f"http://127.0.0.1:{store}", f"http://127.0.0.1:{peers}"
+    plane = Plane(folder, port, Papers(folder), store_url)
     _launch(binaries, run, plane, "etcd", [
         f"--data-dir={folder / 'etcd'}", "--unsafe-no-fsync", "--log-level=error",
         f"--listen-client-urls={store_url}", f"--advertise-client-urls={store_url}",

@@ -16,8 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 from attrs import define, field
 from cloudsim.doors_http import Request
-from cloudsim.doors_kube import error_answer, limit_of, options_of, resource_of, verb_of
+from cloudsim.doors_kube import error_answer, limit_of, options_of, resource_of, shown, verb_of
 from cloudsim.errors import KubeError
+from cloudsim.kube_select import check_version
 from cloudsim.premises import Premises
 from cloudsim.real_kube import path_of
 from cloudsim.real_planes import RealKubernetes
@@ -25,13 +26,14 @@ from cloudsim.server import CloudSim
 from cloudsim.tempo import Tempo, brisk
 from cloudsim.workload import ANNOTATION
 from cloudsim.world import World
-from control_plane.client import Answer, Client, Json
+from control_plane.client import Answer, Client, Json, read
 
 T = TypeVar("T")
 
 ZONE = "us-central1-a"
 PATH = f"projects/p/locations/{ZONE}/clusters/contract"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PATIENCE = 150.0  # seconds: pod GC alone takes up to 60
 
 
@@ -42,7 +44,13 @@ class Door(Protocol):
     world: World
 
     def call(
-        self, method: str, path: str, body: Json | None = None, query: Mapping[str, object] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        query: Mapping[str, object] | None = None,
+        *,
+        accept: str | None = None,
     ) -> Answer:
         """Send one request."""
 
@@ -58,21 +66,27 @@ class WorldDoor:
     name: str = "world"
 
     def call(
-        self, method: str, path: str, body: Json | None = None, query: Mapping[str, object] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        query: Mapping[str, object] | None = None,
+        *,
+        accept: str | None = None,
     ) -> Answer:
         """Call the method that the path names."""
         asked = Request(
             method,
             tuple(part for part in path.split("/") if part),
             {key: str(value) for key, value in (query or {}).items()},
-            {},
+            {} if accept is None else {"accept": accept},
             b"" if body is None else json.dumps(body).encode(),
         )
         try:
             return Answer(*self._answer(asked))
         except KubeError as error:
             refusal = error_answer(error)
-            return Answer(refusal.status, json.loads(refusal.body), refusal.headers)
+            return Answer(refusal.status, read(refusal.body), refusal.headers)
 
     def _answer(self, asked: Request) -> tuple[int, Json]:
         kube, what = self.world.kube(PATH), resource_of(asked.path)
@@ -83,10 +97,12 @@ class WorldDoor:
             return 200, kube.get(what.kind, what.namespace, what.name or "")
         if verb == "delete":
             return 200, kube.delete(what.kind, what.namespace, what.name or "", {**options_of(asked), **asked.json()})
+        check_version(asked.query.get("resourceVersion", ""), kube.store.version)
         labels, fields = asked.query.get("labelSelector", ""), asked.query.get("fieldSelector", "")
-        return 200, kube.list(
+        found = kube.list(
             what.kind, what.namespace, labels, fields, limit_of(asked), asked.query.get("continue") or None
         )
+        return 200, shown(asked, what.kind, found, self.world.now)
 
     def pause(self) -> None:
         """Move the clock."""
@@ -103,10 +119,16 @@ class WireDoor:
     real: RealKubernetes | None = None
 
     def call(
-        self, method: str, path: str, body: Json | None = None, query: Mapping[str, object] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        query: Mapping[str, object] | None = None,
+        *,
+        accept: str | None = None,
     ) -> Answer:
         """Send the request."""
-        return self.client.call(method, path, body, query)
+        return self.client.call(method, path, body, query, accept=accept)
 
     def pause(self) -> None:
         """Let the clock go on."""
@@ -150,7 +172,7 @@ class FreshClient(Client):
 
     def call(self, method: str, path: str, *more: Any, **options: Any) -> Answer:
         """Send one request with a token that is good now."""
-        self._headers["Authorization"] = f"Bearer {self._premises.tokens.hand_out()[0]}"
+        self.headers["Authorization"] = f"Bearer {self._premises.tokens.hand_out()[0]}"
         return super().call(method, path, *more, **options)
 
 
@@ -168,6 +190,13 @@ class Cluster:
         self.methods.add(f"{verb} {kind}")
         method = {"create": "POST", "get": "GET", "list": "GET", "delete": "DELETE"}[verb]
         return self.door.call(method, path_of(kind, self.namespace, name), body, query)
+
+    def table(self, kind: str) -> Json:
+        """Return a list as a Table."""
+        self.methods.add(f"list {kind} as Table")
+        answer = self.door.call("GET", path_of(kind, self.namespace), accept=TABLE)
+        assert 200 == answer.status, answer.body
+        return answer.body
 
     def create(self, kind: str, body: Json) -> Json:
         """Create an object that has to be accepted."""

@@ -124,6 +124,38 @@ def test_a_plain_pod_has_the_jobs_name_first(cluster: Cluster) -> None:
     assert "batch.kubernetes.io/job-completion-index" not in pod["metadata"].get("annotations", {})
 
 
+def test_long_names_of_indexed_pods(cluster: Cluster) -> None:
+    """The Job's name is cut, the index and what follows never."""
+    name = "j" + "x" * 60
+    cluster.create("jobs", job(name, cluster.nodes(4), 4, seconds=None))
+    running(cluster, 4, name)
+    pods = sorted(cluster.pods(name), key=lambda pod: str(pod["metadata"]["name"]))
+    assert [f"{name[:55]}-{index}-" for index in range(4)] == [pod["metadata"]["name"][:-5] for pod in pods]
+    assert [f"{name}-{index}" for index in range(4)] == [pod["spec"]["hostname"] for pod in pods]
+
+
+def test_counts_on_the_way_to_the_end(cluster: Cluster) -> None:
+    """Counts never fall; what has ended is counted, or named among the uncounted, and in the end nothing is."""
+    does: dict[str, object] = {"indexes": {index: {"seconds": 0.4 * (index + 1)} for index in range(4)}}
+    cluster.create("jobs", job("j", cluster.nodes(4), 4, **does))
+    looks: list[Json] = []
+
+    def look() -> Json | None:
+        found = cluster.get("jobs", "j")
+        looks.append(found["status"])
+        return found if "Complete" in conditions(found) else None
+
+    cluster.until(look)
+    uids = {pod["metadata"]["uid"] for pod in cluster.pods("j")}
+    succeeded = [status.get("succeeded", 0) for status in looks]
+    assert (sorted(succeeded), 0, 4) == (succeeded, succeeded[0], succeeded[-1])
+    left = [(status.get("uncountedTerminatedPods") or {}).get("succeeded", []) for status in looks]
+    assert ([], set()) == (left[-1], {uid for each in left for uid in each} - uids)
+    assert all(status.get("active", 0) + status.get("succeeded", 0) <= 4 for status in looks)
+    assert all(status.get("ready", 0) <= status.get("active", 0) for status in looks)
+    assert 0 == max(status.get("failed", 0) for status in looks)
+
+
 def test_a_lost_node_fails_the_job_by_its_policy(cluster: Cluster) -> None:
     """The pods of a deleted node are collected with DisruptionTarget, and the Job says infrastructure."""
     pool = cluster.nodes(4)
@@ -231,6 +263,35 @@ def test_an_image_that_never_comes_fails_nothing(cluster: Cluster) -> None:
     cluster.create("jobs", job("j", cluster.nodes(1), kind="image-pull"))
     (pod,) = cluster.until(
         lambda: [pod for pod in cluster.pods("j") if "ImagePullBackOff" in str(pod["status"].get("containerStatuses"))]
+    )
+    status = cluster.get("jobs", "j")["status"]
+    assert ("Pending", 1, 0) == (pod["status"]["phase"], status["active"], status["ready"])
+
+
+def test_the_sidecar_that_mounts_buckets(cluster: Cluster) -> None:
+    """It stands first among the init containers, runs beside the workload, and ends with it."""
+    body = job("j", cluster.nodes(1), seconds=1)
+    body["spec"]["template"]["metadata"]["annotations"]["gke-gcsfuse/volumes"] = "true"
+    cluster.create("jobs", body)
+    running(cluster, 1)
+    (pod,) = cluster.pods("j")
+    sidecar = pod["spec"]["initContainers"][0]
+    assert ("gke-gcsfuse-sidecar", "Always") == (sidecar["name"], sidecar["restartPolicy"])
+    (status,) = pod["status"]["initContainerStatuses"]
+    assert ("gke-gcsfuse-sidecar", ["running"], True) == (status["name"], list(status["state"]), status["ready"])
+    ended(cluster)
+    (pod,) = cluster.pods("j")
+    (status,) = pod["status"]["initContainerStatuses"]
+    assert ("Succeeded", 0) == (pod["status"]["phase"], status["state"]["terminated"]["exitCode"])
+
+
+def test_a_sidecar_that_never_starts_fails_nothing(cluster: Cluster) -> None:
+    """The Job stays active, its pod Pending, and the sidecar's state says why."""
+    body = job("j", cluster.nodes(1), kind="sidecar-stuck")
+    body["spec"]["template"]["metadata"]["annotations"]["gke-gcsfuse/volumes"] = "true"
+    cluster.create("jobs", body)
+    (pod,) = cluster.until(
+        lambda: [pod for pod in cluster.pods("j") if "StartError" in str(pod["status"].get("initContainerStatuses"))]
     )
     status = cluster.get("jobs", "j")["status"]
     assert ("Pending", 1, 0) == (pod["status"]["phase"], status["active"], status["ready"])

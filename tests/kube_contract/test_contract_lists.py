@@ -119,6 +119,40 @@ def test_an_empty_list(cluster: Cluster, kind: str, word: str, version: str) -> 
     assert int(body["metadata"]["resourceVersion"]) > 0
 
 
+def test_items_do_not_say_what_they_are(cluster: Cluster) -> None:
+    """The list does; alone an object says it itself."""
+    filled(cluster)
+    assert [] == [item for item in cluster.items("serviceaccounts") if {"kind", "apiVersion"} & set(item)]
+    alone = cluster.get("serviceaccounts", "a")
+    assert ("ServiceAccount", "v1") == (alone["kind"], alone["apiVersion"])
+
+
+def test_version_zero_asks_for_what_is_at_hand(cluster: Cluster) -> None:
+    """Any version may be answered, so it is awaited here; there are no pages."""
+    filled(cluster)
+    cluster.until(lambda: len(cluster.items("serviceaccounts", resourceVersion="0")) == 5)
+    answer = cluster.call("list", "serviceaccounts", resourceVersion="0", limit=2)
+    assert (200, 5, None) == (answer.status, len(answer.body["items"]), answer.body["metadata"].get("continue"))
+
+
+def test_a_version_that_is_none(cluster: Cluster) -> None:
+    """400 BadRequest."""
+    answer = cluster.call("list", "serviceaccounts", resourceVersion="nonsense")
+    text = 'resourceVersion: Invalid value: "nonsense": strconv.ParseUint: parsing "nonsense": invalid syntax'
+    assert (400, "BadRequest", f"invalid resource version: {text}") == (
+        answer.status, answer.body["reason"], answer.body["message"],
+    )  # fmt: skip
+
+
+def test_a_version_that_is_not_there_yet(cluster: Cluster) -> None:
+    """504 Timeout, after some seconds, with a cause and when to ask again."""
+    answer = cluster.call("list", "serviceaccounts", resourceVersion="9999999999")
+    assert (504, "Timeout") == (answer.status, answer.body["reason"])
+    assert answer.body["message"].startswith("Timeout: Too large resource version: 9999999999, current: ")
+    assert 1 == answer.body["details"]["retryAfterSeconds"]
+    assert ["ResourceVersionTooLarge"] == [cause["reason"] for cause in answer.body["details"]["causes"]]
+
+
 def test_versions_only_grow(cluster: Cluster) -> None:
     """Each write has a new resource version, and a list one that is as new."""
     one = cluster.create("serviceaccounts", {"metadata": {"name": "one"}})

@@ -228,15 +228,66 @@ def test_foreground_deletion(cluster: Cluster) -> None:
     assert [] == cluster.pods("j")
 
 
-def test_a_job_deleted_without_a_policy_leaves_its_pods(cluster: Cluster) -> None:
-    """Orphaned by default: the pods run on without an owner."""
+@pytest.mark.parametrize("options", [None, ORPHAN], ids=["no-policy", "orphan"])
+def test_a_job_deleted_alone_leaves_its_pods(cluster: Cluster, options: Json | None) -> None:
+    """Orphaned, which is also the default: the pods run on without an owner."""
     runs(cluster)
-    assert 200 == cluster.call("delete", "jobs", "j").status
+    assert 200 == cluster.call("delete", "jobs", "j", options).status
     cluster.until(lambda: cluster.call("get", "jobs", "j").status == 404)
     (pod,) = cluster.pods("j")
     assert ("Running", [], False) == (
         pod["status"]["phase"], pod["metadata"].get("ownerReferences", []), "deletionTimestamp" in pod["metadata"],
     )  # fmt: skip
+
+
+def test_what_a_finalizer_holds(cluster: Cluster) -> None:
+    """Deleted, it is listed and named as being deleted, keeps its name, and makes no pods any more."""
+    body = job("j", "p")
+    body["metadata"]["finalizers"] = ["example.com/held"]
+    body["spec"]["suspend"] = True
+    uid = cluster.create("jobs", body)["metadata"]["uid"]
+    answer = cluster.call("delete", "jobs", "j", BACKGROUND)
+    assert (200, "Job", uid) == (answer.status, answer.body["kind"], answer.body["metadata"]["uid"])
+    (found,) = cluster.items("jobs")
+    assert (True, 0, ["example.com/held"]) == (
+        "deletionTimestamp" in found["metadata"], found["metadata"]["deletionGracePeriodSeconds"],
+        found["metadata"]["finalizers"],
+    )  # fmt: skip
+    assert 200 == cluster.call("delete", "jobs", "j", BACKGROUND).status
+    taken = cluster.call("create", "jobs", body=body)
+    assert (409, "AlreadyExists", 'object is being deleted: jobs.batch "j" already exists') == told(taken)
+
+
+@pytest.mark.parametrize("kind", ["services", "serviceaccounts"])
+def test_the_answer_to_a_deletion(cluster: Cluster, kind: str) -> None:
+    """A Service or an account that is gone at once is the answer; it is not there any more."""
+    body = service("s") if kind == "services" else {"metadata": {"name": "s"}}
+    uid = cluster.create(kind, body)["metadata"]["uid"]
+    answer = cluster.call("delete", kind, "s")
+    assert (200, uid, 404) == (answer.status, answer.body["metadata"]["uid"], cluster.call("get", kind, "s").status)
+
+
+def test_a_policy_that_is_none(cluster: Cluster) -> None:
+    """422 Invalid, which says what there is; nothing is deleted."""
+    cluster.create("jobs", job("j", "p"))
+    answer = cluster.call("delete", "jobs", "j", {"propagationPolicy": "Nonsense"})
+    assert {("propagationPolicy", "FieldValueNotSupported")} == causes(answer)
+    known = '"Foreground", "Background", "Orphan", "nil"'
+    text = f'propagationPolicy: Unsupported value: "Nonsense": supported values: {known}'
+    assert f'DeleteOptions.meta.k8s.io "" is invalid: {text}' == answer.body["message"]
+    assert 200 == cluster.call("get", "jobs", "j").status
+
+
+@pytest.mark.parametrize("selector", [{"job-name": "nobody"}, None], ids=["nobody", "none"])
+def test_a_service_that_selects_nothing(cluster: Cluster, selector: Json | None) -> None:
+    """It is as good as any other."""
+    body = service("s")
+    body["spec"] |= {"selector": selector}
+    made = cluster.create("services", body)
+    assert ("None", selector, True) == (
+        made["spec"]["clusterIP"], made["spec"].get("selector"), made["spec"]["publishNotReadyAddresses"],
+    )  # fmt: skip
+    assert made["metadata"]["uid"] == cluster.get("services", "s")["metadata"]["uid"]
 
 
 def test_a_service_goes_with_its_job(cluster: Cluster) -> None:
