@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 ERROR, USAGE, INTERRUPTED = 1, 64, 130
 
+UNFIT = ("1146: ", "1054: ")
+"""How the errors of a database begin that lacks a table or a column."""
+
 
 @frozen
 class App:
@@ -58,7 +61,10 @@ class Commands(click.Group):
             code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)
         except click.ClickException as error:
             code = _complain(error.format_message(), error.exit_code)
-        except (ConfigError, Refused, StoreDown) as error:
+        except StoreDown as error:
+            hint = "; falcon-rm db check says what is missing" if str(error).startswith(UNFIT) else ""
+            code = _complain(f"{error}{hint}", ERROR)
+        except (ConfigError, Refused) as error:
             code = _complain(str(error), ERROR)
         except click.Abort:
             code = _complain("interrupted", INTERRUPTED)

@@ -126,7 +126,7 @@ def events(
     if not bounded and not follow:
         raise click.UsageError("Missing argument 'JOB', or one of --since, --pool, --cluster, --follow.")
     wanted = history.Wanted(job, pool, cluster, since)
-    write = story.json_line if output else story.line
+    write = story.json_lines if output else story.lines
 
     def tell() -> None:
         with app.database() as database:
@@ -137,9 +137,8 @@ def events(
                 over = job is not None and explaining.is_over(history.read_history(database, job).job)
                 clusters = history.cluster_names(database)
                 entries = history.read_story(database, wanted, told.known)
-                for entry in entries:
-                    if told.add(entry):
-                        click.echo(write(entry, clusters))
+                for line in write([entry for entry in entries if told.add(entry)], clusters):
+                    click.echo(line)
                 if history.is_cut(entries):
                     click.echo(f"note: only the newest {history.SHOWN} of a kind are told; name less", err=True)
                 if over or not follow:

@@ -20,13 +20,13 @@ from falcon_rm.core.messages import Messages, moment, span
 from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
 from falcon_rm.core.room import mode_for
-from falcon_rm.core.scene import TERMINAL, Scene, phase_of, scene, work_name
+from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, phase_of, scene, work_name
 from falcon_rm.core.schedule import backoff_until, candidates
 from falcon_rm.core.steps import FINAL
 from falcon_rm.core.words import Mode, Reason, Status
 from falcon_rm.report import NONE, age, describe, table
 from falcon_rm.story import Entry, History, Lease, standing
-from falcon_rm.story import line as story_line
+from falcon_rm.story import lines as story_lines
 
 AHEAD_SHOWN = 10
 
@@ -266,6 +266,9 @@ def _goes_on(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Ite
     """Yield what has to come true, all of it, before the job leaves where it stands."""
     phase, bounds = phase_of(job), seen.bounds
     pool, work = job.node_pool_name, work_name(job)
+    if phase in {*ACQUIRING, Phase.RUNNING} and change and _moves(change):
+        yield "the next pass has moved it on"
+        return
     match phase:
         case Phase.NEW:
             yield "the next pass has read its spec and chosen a cluster"
@@ -285,6 +288,12 @@ def _goes_on(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Ite
             yield "its work and its lease are gone; then it becomes Aborted"
         case _:
             yield "its row makes sense: status, reason and outcome as Falcon writes them"
+
+
+def _moves(change: Change) -> bool:
+    """Return whether a job stands elsewhere after a change, or knows how it ended."""
+    before, after = (change.from_status, change.from_reason), (change.to_status, change.to_reason)
+    return before != after or "outcome" in change.columns
 
 
 def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Iterator[str]:
@@ -338,7 +347,7 @@ def text(told: Explanation, clusters: Mapping[str, str]) -> str:
         pods = [(pod.name, pod.phase, pod.node, pod.log) for pod in told.pods]
         parts.append(table(("POD", "PHASE", "NODE", "LOG"), pods))
     if told.story:
-        parts.append("\n".join(story_line(entry, clusters) for entry in told.story))
+        parts.append("\n".join(story_lines(told.story, clusters)))
     return "\n\n".join(parts)
 
 

@@ -218,7 +218,7 @@ SECTIONS = (
             ("TYPE", "tpu_type", False),
             ("PROJECT", "project", True),
             ("LOCATION", "location", True),
-            ("ZONE", lambda _, each: each.zone or each.used_zone, False),
+            ("ZONE", lambda _, each: each.zone or each.used_zone or UNKNOWN, False),
             ("RESERVATION", "default_reservation", False),
             ("BUCKET", "gcs_bucket", True),
             ("PROBLEM", "problem", False),

@@ -7,7 +7,7 @@ What happened, from the rows of history: events of jobs and the audit as one sto
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
 
@@ -74,6 +74,9 @@ class History:
     leases: tuple[Lease, ...] = ()
 
 
+WIDEST = 48
+"""How far a column goes to make its cells stand together."""
+
 LATE = 200
 """A row gets its id before it is committed: one may become visible after others whose ids are this much higher."""
 
@@ -129,19 +132,29 @@ def merged(events: Iterable[Event], audits: Iterable[Audit]) -> tuple[Entry, ...
     return tuple(sorted((*events, *audits), key=lambda entry: (entry.at, isinstance(entry, Audit), entry.id)))
 
 
-def line(entry: Entry, clusters: Mapping[str, str]) -> str:
-    """Return an entry as one line: when, about what, what, and the words written with it."""
+def lines(entries: Sequence[Entry], clusters: Mapping[str, str]) -> list[str]:
+    """Return each entry as a line: when, about what, what, and the words written with it, in columns."""
+    rows = [_cells(entry, clusters) for entry in entries]
+    about, what = (max((min(len(row[at]), WIDEST) for row in rows), default=0) for at in (1, 2))
+    return [f"{row[0]}  {row[1]:<{about}}  {row[2]:<{what}}  {row[3]}".rstrip() for row in rows]
+
+
+def _cells(entry: Entry, clusters: Mapping[str, str]) -> tuple[str, str, str, str]:
     if isinstance(entry, Event):
         about = f"job/{entry.job_id}"
         what = f"{standing(entry.from_status, entry.from_reason)} -> {standing(entry.to_status, entry.to_reason)}"
         words = f"{entry.why}: {entry.message}" if entry.message else entry.why
     else:
         about, what, words = with_names(entry, clusters).subject, entry.kind, f"{entry.text} (by {entry.by_user})"
-    return f"{moment(entry.at)}  {about or NONE:<28}  {what:<46}  {words}"
+    return moment(entry.at), about or NONE, what, words
 
 
-def json_line(entry: Entry, clusters: Mapping[str, str]) -> str:
-    """Return an entry as a JSON object in one line; a cluster is shown by name beside its id."""
+def json_lines(entries: Sequence[Entry], clusters: Mapping[str, str]) -> list[str]:
+    """Return each entry as a JSON object in one line; a cluster is shown by name beside its id."""
+    return [_json_line(entry, clusters) for entry in entries]
+
+
+def _json_line(entry: Entry, clusters: Mapping[str, str]) -> str:
     data = plain(entry if isinstance(entry, Event) else with_names(entry, clusters))
     if isinstance(entry, Event):
         data["cluster"] = clusters.get(entry.cluster_id or "", entry.cluster_id)

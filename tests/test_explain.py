@@ -295,6 +295,16 @@ def test_live_job(name: str) -> None:
     assert [f"when {first}", *(f"and {other}" for other in others)] == found["Goes on"]
 
 
+def test_what_is_there_already() -> None:
+    """A job that waits for nothing any more is said to be moved on by the next pass, whatever it stood for."""
+    falcon = at("Pending/WaitingForNode")
+    falcon.until(lambda: "Dispatching" in str(told(falcon).becomes))
+    assert ["when the next pass has moved it on"] == lines(falcon)["Goes on"]
+    over = with_workload(Workload(seconds=5))
+    over.until(lambda: told(over).status == "Running" and over.job("j1").outcome is None and bool(told(over).next_pass))
+    assert ["when the next pass has moved it on"] == lines(over)["Goes on"]
+
+
 def test_cut_off_is_noted() -> None:
     """A job that cannot be looked at is said to be left alone, and the message says why."""
     found = lines(cut_off())

@@ -41,7 +41,7 @@ CLUSTERS
 NAME   STATUS    REACHABLE   TYPE   ZONE            RESERVATION   PROBLEM
 c1     active    yes         v7x    us-central1-a   r             <none>
 c2     active    no          v6e    us-east1-d      <none>        403
-c3     offline   <unknown>   v6e    <none>          <none>        <none>
+c3     offline   <unknown>   v6e    <unknown>       <none>        <none>
 
 QUEUES
 NAME       WAITING   RUNNING   ROOM        HOLDER   PHASE          SINCE
@@ -65,7 +65,7 @@ SCREEN = """\
 CLUSTERS   STATUS    REACHABLE   TYPE   ZONE            RESERVATION   PROBLEM
 c1         active    yes         v7x    us-central1-a   r             <none>
 c2         active    no          v6e    us-east1-d      <none>        403
-c3         offline   <unknown>   v6e    <none>          <none>        <none>
+c3         offline   <unknown>   v6e    <unknown>       <none>        <none>
 
 QUEUES     WAITING   RUNNING   ROOM        HOLDER   PHASE          SINCE
 c1/2x2x4   1         2         <unknown>   a        Provisioning   5s
