@@ -39,14 +39,18 @@ class Roles:
 
     def make(self) -> None:
         """Make them as grants.sql says, and a user of each."""
-        ((version,),) = self.administrator.rows("SELECT VERSION()")
-        to = "FOR" if "MariaDB" in str(version) else "TO"
         for statement in statements():
             self.run(statement)
         for role in (FALCON, UPSTREAM):
             self.run(f"CREATE USER {role}u IDENTIFIED BY 'secret'")
-            self.run(f"GRANT {role} TO {role}u")
-            self.run(f"SET DEFAULT ROLE {role} {to} {role}u")
+            self.give(role)
+
+    def give(self, role: str) -> None:
+        """Give its user a role, at once and by default."""
+        ((version,),) = self.administrator.rows("SELECT VERSION()")
+        to = "FOR" if "MariaDB" in str(version) else "TO"
+        self.run(f"GRANT {role} TO {role}u")
+        self.run(f"SET DEFAULT ROLE {role} {to} {role}u")
 
     def drop(self) -> None:
         """Remove them."""

@@ -60,6 +60,15 @@ class Unstorable(Exception):
     """A column refused a value; the transaction was rolled back."""
 
 
+def is_storable(text: str) -> bool:
+    """Return whether a text can stand in a database at all: one with half a surrogate cannot, so no row has it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @frozen
 class Address:
     """Where the database is. The password is never shown."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from falcon_rm.cloud.database import Argument, Database
+from falcon_rm.cloud.database import Argument, Database, is_storable
 from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Job, Pool, Slot, Submission, TaskSpec, Turn
 from falcon_rm.core.spec import parse
 from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState
@@ -184,7 +184,7 @@ def pool_of(row: dict[str, Any]) -> Pool:
 
 def read_statuses(database: Database, ids: Collection[str]) -> Mapping[str, str]:
     """Return id -> status of the rows of `job` among *ids*."""
-    wanted, statuses = sorted(ids), {}
+    wanted, statuses = sorted(filter(is_storable, ids)), {}
     for start in range(0, len(wanted), IDS_AT_ONCE):
         part = wanted[start : start + IDS_AT_ONCE]
         rest = f"FROM job t WHERE t.id IN ({', '.join(['%s'] * len(part))})"

@@ -16,7 +16,7 @@ from typing import Self
 
 from attrs import define, field
 
-from falcon_rm.cloud.database import Argument, Database, LostRace, Run, Unstorable, parse_url
+from falcon_rm.cloud.database import Argument, Database, LostRace, Run, Unstorable, is_storable, parse_url
 from falcon_rm.cloud.rows import LIVE, pools_where, read_rows, read_statuses
 from falcon_rm.cloud.transaction import (
     FREE_SLOT,
@@ -107,10 +107,11 @@ class MySqlStore:
 
     def pools_named(self, cluster_id: str, names: Collection[str]) -> tuple[Pool, ...]:
         """Return ledger rows by name, Deleted ones too."""
-        if not names:
+        wanted = sorted(filter(is_storable, names)) if is_storable(cluster_id) else []
+        if not wanted:
             return ()
-        wanted = ", ".join(["%s"] * len(names))
-        return pools_where(self.database, f"t.cluster_id = %s AND t.name IN ({wanted})", (cluster_id, *sorted(names)))
+        places = ", ".join(["%s"] * len(wanted))
+        return pools_where(self.database, f"t.cluster_id = %s AND t.name IN ({places})", (cluster_id, *wanted))
 
     def commit(self, change: Change) -> bool:
         """Carry out one Change as one transaction, if need be without its message."""
@@ -129,7 +130,8 @@ class MySqlStore:
         key = (action.cluster_id, action.topology)
         if self._write(sql, key, f"slot/{action.cluster_id}/{action.topology}"):
             return True
-        return bool(self.database.rows("SELECT 1 FROM queue_slots WHERE cluster_id = %s AND topology = %s", key))
+        look = "SELECT 1 FROM queue_slots WHERE cluster_id = %s AND topology = %s"
+        return all(map(is_storable, key)) and bool(self.database.rows(look, key))
 
     def free_slot(self, action: FreeSlot) -> bool:
         """Empty a slot unless its holder is acquiring there."""
