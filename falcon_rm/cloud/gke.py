@@ -231,6 +231,8 @@ def cluster_info(raw: Any) -> ClusterInfo:
         ip_endpoint=(raw.endpoint or None) if by_address else None,
         ca_certificate=certificate or None,
         dns_endpoint=endpoints.dns_endpoint_config.endpoint or None,
+        workload_pool=raw.workload_identity_config.workload_pool or None,
+        gcs_fuse=raw.addons_config.gcs_fuse_csi_driver_config.enabled,
     )
 
 

@@ -20,6 +20,8 @@ class ClusterInfo:
     ip_endpoint: str | None = None  # host or host:port
     ca_certificate: str | None = None  # PEM; for the IP endpoint only
     dns_endpoint: str | None = None  # host or host:port; a public certificate, so the system's CAs
+    workload_pool: str | None = None  # of Workload Identity
+    gcs_fuse: bool = False  # the add-on by which pods mount buckets
 
 
 @frozen

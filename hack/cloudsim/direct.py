@@ -82,6 +82,8 @@ class DirectGke:
             ip_endpoint=found.get("endpoint"),
             ca_certificate=pem or None,
             dns_endpoint=endpoints.get("dnsEndpointConfig", {}).get("endpoint"),
+            workload_pool=found.get("workloadIdentityConfig", {}).get("workloadPool"),
+            gcs_fuse=found.get("addonsConfig", {}).get("gcsFuseCsiDriverConfig", {}).get("enabled", False),
         )
 
     def list_pools(self, cluster: Cluster) -> tuple[LivePool, ...]:

@@ -31,6 +31,7 @@ GROUPS = {  # group version -> its kinds, and whether they live in a namespace
     },
     ("apis", "batch", "v1"): {"jobs": True},
 }
+REVIEWS = ("apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 NOT_FOUND = "the server could not find the requested resource"
 NO_PAGE = "404 page not found\n"
 
@@ -85,6 +86,8 @@ class KubeDoor:
         if request.path == ("version",):
             return json_answer(200, {"major": "1", "minor": "35", "gitVersion": f"v{self._cluster.version}"})
         try:
+            if (request.method, *request.path) == ("POST", *REVIEWS):
+                return json_answer(201, self._review(request))
             return self._answer(request, resource_of(request.path))
         except KubeError as error:
             return error_answer(error)
@@ -96,6 +99,15 @@ class KubeDoor:
             return Answer(200, b"", wire=wire)
         status = 201 if verb == "create" else 200
         return evolve(json_answer(status, self._act(verb, request, resource)), wire=wire)
+
+    def _review(self, request: Request) -> Json:
+        """Answer what the caller may do: everything that was not denied."""
+        review = body_of(request)
+        asked = review["spec"]["resourceAttributes"]
+        target = f"{self._cluster.path}/{asked.get('namespace', '-')}/{asked['resource']}"
+        fine = (asked["verb"], asked["resource"]) not in self._cluster.denied
+        allowed = self._world.call("kube.create.selfsubjectaccessreviews", target, lambda: fine)
+        return {**review, "status": {"allowed": allowed}}
 
     def _act(self, verb: str, request: Request, resource: Resource) -> Json:
         kube = self._world.kube(self._cluster.path)

@@ -3,7 +3,8 @@ The simulated google.container.v1.ClusterManager. Arguments and answers are prot
 enums by name, Durations as "600s", zeros left out.
 
 cluster   {name, location, locations[], status, endpoint, masterAuth{clusterCaCertificate}, currentMasterVersion,
-           controlPlaneEndpointsConfig{dnsEndpointConfig{endpoint, allowExternalTraffic}, ipEndpointsConfig{enabled}}}
+           controlPlaneEndpointsConfig{dnsEndpointConfig{endpoint, allowExternalTraffic}, ipEndpointsConfig{enabled}},
+           addonsConfig{gcsFuseCsiDriverConfig{enabled}}, workloadIdentityConfig{workloadPool}}
 node pool {name, status, config{machineType, labels{}, ...}, initialNodeCount, locations[], placementPolicy{},
            autoscaling{}, management{}, statusMessage, conditions[{code, message}], selfLink}
 operation {name, operationType, status, targetLink, selfLink, location, startTime, endTime, error{code, message}}
@@ -156,6 +157,10 @@ class Gke:
         if cluster.ip_endpoint is not None:
             answer["endpoint"] = cluster.ip_endpoint
             answer["masterAuth"] = {"clusterCaCertificate": cluster.ca_certificate or ""}
+        if cluster.gcs_fuse:
+            answer["addonsConfig"] = {"gcsFuseCsiDriverConfig": {"enabled": True}}
+        if cluster.workload_pool is not None:
+            answer["workloadIdentityConfig"] = {"workloadPool": cluster.workload_pool}
         if cluster.dns_endpoint is not None:
             dns = {"endpoint": cluster.dns_endpoint, "allowExternalTraffic": True}
             answer["controlPlaneEndpointsConfig"]["dnsEndpointConfig"] = dns
@@ -163,7 +168,7 @@ class Gke:
 
     def _list_node_pools(self, path: str) -> list[Json]:
         self._cluster(path)
-        return [self.pools.shown(pool) for pool in self.pools.of(path) if pool.visible_at <= self.world.now]
+        return [self.pools.shown(pool) for pool in self.pools.listed(path)]
 
     def _get_node_pool(self, path: str, name: str) -> Json:
         self._cluster(path)

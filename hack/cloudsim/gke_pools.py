@@ -80,12 +80,18 @@ class Pool:
 
 
 class Pools:
-    """All node pools of all clusters."""
+    """
+    All node pools of all clusters.
+
+    *records* has one of each pool ever made, {path, name, chips, began, gone, missed}: from when to when it was there,
+    and when a list of its cluster's pools first lacked it.
+    """
 
     def __init__(self, world: "World") -> None:
         self.world = world
         self.all: dict[tuple[str, str], Pool] = {}
         self.supply = Supply(world, self.all)
+        self.records: list[Json] = []
 
     def of(self, path: str) -> list[Pool]:
         """Return the pools of a cluster, the oldest first."""
@@ -134,6 +140,8 @@ class Pools:
             record = self.supply.reservation(path, spec, zone)
             pool.reservation = (record.project, record.name)
         self.all[(path, pool.name)] = pool
+        times = {"began": self.world.now, "gone": None, "missed": None}
+        self.records.append({"path": path, "name": pool.name, "chips": pool.chips, **times})
         return pool
 
     def add_ready(self, path: str, spec: Json, zone: str) -> None:
@@ -271,7 +279,17 @@ class Pools:
         pool.gone = True
         self.take_nodes(pool)
         del self.all[(pool.path, pool.name)]
+        for record in self.records:
+            if (record["path"], record["name"], record["gone"]) == (pool.path, pool.name, None):
+                record["gone"] = self.world.now
         self.retry()
+
+    def listed(self, path: str) -> list[Pool]:
+        """Return the pools that a list of a cluster's has now."""
+        for record in self.records:
+            if record["path"] == path and record["gone"] is not None and record["missed"] is None:
+                record["missed"] = self.world.now
+        return [pool for pool in self.of(path) if pool.visible_at <= self.world.now]
 
     def take_nodes(self, pool: Pool) -> None:
         """Take every machine of a pool away."""

@@ -15,6 +15,7 @@ from cloudsim.doors_compute import ComputeDoor
 from cloudsim.doors_faults import WireFaults
 from cloudsim.doors_gke import GkeDoor
 from cloudsim.doors_kube import KubeDoor
+from cloudsim.doors_onlookers import OnlookersDoor
 from cloudsim.premises import Premises
 from cloudsim.real_planes import RealKubernetes
 from cloudsim.tls import Authority
@@ -57,6 +58,7 @@ class CloudSim:
         world, authority, tokens, wires = self.world, self.premises.authority, self.premises.tokens, self.wires
         self._gke = GkeDoor(world, authority, tokens, wires)
         self._compute = ComputeDoor(world, authority.context(), tokens, wires)
+        self._onlookers = OnlookersDoor(world, authority.context(), tokens, wires)
         for path in world.clusters:
             self.open_cluster(path)
         if self._driver is not None:
@@ -92,6 +94,8 @@ class CloudSim:
             **self.premises.environment(),
             "FALCON_GKE_ENDPOINT": f"127.0.0.1:{self._gke.port}",
             "FALCON_COMPUTE_ENDPOINT": f"https://127.0.0.1:{self._compute.port}",
+            "FALCON_RESOURCE_MANAGER_ENDPOINT": f"https://127.0.0.1:{self._onlookers.port}",
+            "FALCON_STORAGE_ENDPOINT": f"https://127.0.0.1:{self._onlookers.port}",
         }
 
     def stop(self) -> None:
@@ -100,6 +104,7 @@ class CloudSim:
             self._driver.stop()
         self._gke.stop()
         self._compute.stop()
+        self._onlookers.stop()
         for path in tuple(self._kube_doors):
             self.close_cluster(path)
         if self._own_premises:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from cloudsim.clock import Agenda
 from cloudsim.compute import Compute, ReservationRecord
@@ -24,6 +24,7 @@ from cloudsim.gke_supply import Quota
 from cloudsim.iam import refusal
 from cloudsim.kube import Kube
 from cloudsim.kube_pods import index_of
+from cloudsim.onlookers import Onlookers
 from cloudsim.tempo import Tempo
 from cloudsim.values import Json
 from cloudsim.workload import ANNOTATION, ATTEMPT, JOB_ID, Workload, for_pod, workload
@@ -40,6 +41,9 @@ class SimCluster:
     ca_certificate: str | None = None  # base64 of PEM, as masterAuth.clusterCaCertificate has it
     dns_endpoint: str | None = None
     version: str = "1.35.3-gke.2347000"
+    denied: set[tuple[str, str]] = field(factory=set)  # verb and kind that Kubernetes does not allow the caller
+    gcs_fuse: bool = True  # the add-on
+    workload_pool: str | None = None  # of Workload Identity; add_cluster sets the project's own
     upgrading_until: float | None = None  # GKE's own upgrade: pool operations are refused
     gone: bool = False  # GKE answers 404 for it
 
@@ -76,6 +80,7 @@ class World:
         self.scripts_by_job_id: dict[str, Workload] = {}
         self.scripts: list[tuple[Callable[[Json], bool], Workload]] = []
         self.permissions: frozenset[str] | None = None  # what IAM grants the caller; None: everything
+        self.buckets: dict[str, Json] = {}  # name -> {uniform, bindings}
         self.gke = Gke(self)
         self.compute = Compute(self)
         self._kubes: dict[str, Kube] = {}
@@ -128,10 +133,16 @@ class World:
             where = tuple(zones) or ((location,) if location.count("-") == 2 else (f"{location}-a",))
             sold = None if machines is None else tuple(machines)
             cluster = SimCluster(path, where, sold, ip_endpoint, ca_certificate, dns_endpoint)
+            cluster.workload_pool = f"{cluster.project}.svc.id.goog"
             self.clusters[path] = cluster
             self._kubes[path] = Kube(self, cluster)
             self.gke.pools.add_ready(path, {"name": "default-pool", "initialNodeCount": 1}, where[0])
             return cluster
+
+    @property
+    def onlookers(self) -> Onlookers:
+        """What those are told who only look."""
+        return Onlookers(self)
 
     def kube(self, path: str) -> Kube:
         """Return the Kubernetes of a cluster; KeyError if there is no such cluster."""
