@@ -21,6 +21,7 @@ from falcon_rm.cli_jobs import abort, submit
 from falcon_rm.cli_pass import plan, run_once
 from falcon_rm.cli_show import completion, config, status, table
 from falcon_rm.cli_story import events, explain
+from falcon_rm.cli_usage import usage
 from falcon_rm.config import ConfigError, Settings, load
 from falcon_rm.ports import StoreDown
 
@@ -188,7 +189,7 @@ def check(app: App) -> int:
     return ERROR if faults else 0
 
 
-for _command in (run_once, plan, status, explain, events, submit, abort, cluster, config, table, completion):
+for _command in (run_once, plan, status, explain, events, usage, submit, abort, cluster, config, table, completion):
     commands.add_command(_command)
 
 

@@ -23,6 +23,7 @@ class Lease:
     until_at: float | None = None
     ended: str | None = None
     ended_text: str | None = None
+    running_at: float | None = None
 
 
 @frozen

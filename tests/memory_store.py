@@ -91,6 +91,8 @@ class MemoryStore(Tables):
             columns["message"] = clean(change.message)
         job = evolve(job, version=job.version + 1, status=change.to_status, reason=change.to_reason, **columns)
         self.jobs[job.id] = job
+        if "started_at" in change.columns:
+            self._run_lease(job.id)
         self._move_pools(change, job)
         if (change.from_status, change.from_reason) != (change.to_status, change.to_reason):
             self._event(change, job)
@@ -132,6 +134,7 @@ class MemoryStore(Tables):
         if pool is None or kind is None or pool.lease is not None or pool.state is not action.from_state:
             return False
         self._edit_pool(action.cluster_id, action.name, state=action.to_state)
+        self._date(action.cluster_id, action.name, action.to_state)
         self._audit(kind, pool, action.why)
         return True
 
@@ -258,10 +261,21 @@ class MemoryStore(Tables):
     def _end_lease(self, pool: Pool, *, keep: bool, ended: str, text: str | None) -> None:
         state = PoolState.ACTIVE if keep else PoolState.DELETING
         self._edit_pool(pool.cluster_id, pool.name, lease=None, leased_at=None, idle_at=self.now, state=state)
+        self._date(pool.cluster_id, pool.name, state)
         for index, lease in enumerate(self.leases):
             key = (lease.cluster_id, lease.pool, lease.job_id, lease.until_at)
             if key == (pool.cluster_id, pool.name, pool.lease, None):
                 self.leases[index] = evolve(lease, until_at=self.now, ended=ended, ended_text=text)
+
+    def _run_lease(self, job_id: str) -> None:
+        for index, lease in enumerate(self.leases):
+            if (lease.job_id, lease.until_at, lease.running_at) == (job_id, None, None):
+                self.leases[index] = evolve(lease, running_at=self.now)
+
+    def _date(self, cluster_id: str, name: str, state: PoolState) -> None:
+        """Write since when a pool is Deleting or Deleted."""
+        if state is not PoolState.ACTIVE:
+            self.dates[cluster_id, name, state] = self.now
 
     def _event(self, change: Change, job: Job) -> None:
         given_up = change.gives_up.pool if change.gives_up else None

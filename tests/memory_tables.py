@@ -14,11 +14,15 @@ from history import START, Audit, Event, Lease
 
 from falcon_rm.core.model import Cluster, InvalidSpec, Job, Pool, Slot, Submission, TaskSpec, Turn
 from falcon_rm.core.spec import parse
+from falcon_rm.core.usage import Lease as Held
+from falcon_rm.core.usage import Life
+from falcon_rm.core.words import PoolState
 
 Key = tuple[str, str]
 
 TABLES = (
     "jobs", "clusters", "health", "pools", "works", "uids", "slots", "turns", "leases", "events", "audits", "noted",
+    "dates",
 )  # fmt: skip
 """The fields of MemoryStore that hold rows."""
 
@@ -37,6 +41,7 @@ class Tables:
     uids: dict[Key, str] = field(factory=dict)
     slots: dict[Key, Slot] = field(factory=dict)
     turns: dict[tuple[str, str, str], Turn] = field(factory=dict)
+    dates: dict[tuple[str, str, PoolState], float] = field(factory=dict)  # deleting_at and deleted_at of the ledger
     leases: list[Lease] = field(factory=list)
     events: list[Event] = field(factory=list)
     audits: list[Audit] = field(factory=list)
@@ -91,6 +96,31 @@ class Tables:
     def lease_rows(self) -> tuple[Lease, ...]:
         """Return the history of leases, oldest first."""
         return tuple(self.leases)
+
+    def lives(self) -> tuple[Life, ...]:
+        """Return the lives of pools, as far as they count, by cluster and in the order in which they were asked for."""
+        held: dict[Key, list[Held]] = {}
+        for each in self.leases:
+            times = (each.from_at, each.running_at, each.until_at)
+            held.setdefault((each.cluster_id, each.pool), []).append(Held(each.job_id, each.actor, each.exp_id, *times))
+        lives = [
+            Life(
+                cluster=self.clusters[pool.cluster_id].name,
+                pool=pool.name,
+                topology=pool.topology,
+                chips=pool.chips,
+                mode=pool.mode,
+                reservation=pool.reservation,
+                requested_at=pool.requested_at,
+                seen_at=pool.seen_at,
+                deleting_at=self.dates.get((*key, PoolState.DELETING)),
+                deleted_at=self.dates.get((*key, PoolState.DELETED)),
+                leases=tuple(held.get(key, ())),
+            )
+            for key, pool in self.pools.items()
+            if pool.requested_at or pool.seen_at
+        ]
+        return tuple(sorted(lives, key=lambda life: (life.cluster, life.requested_at or life.seen_at or 0, life.pool)))
 
     def event_rows(self) -> tuple[Event, ...]:
         """Return the events, oldest first."""

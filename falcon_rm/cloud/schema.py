@@ -23,6 +23,9 @@ from falcon_rm.ports import StoreDown
 LOCK_SECONDS, LOCK_TRIES = 2, 15
 """Each wait for the lock is shorter than the read time-out of the connection."""
 
+ADDS_COLUMN = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) ", re.MULTILINE)
+"""A step that, unlike CREATE TABLE IF NOT EXISTS, is not carried out again if nobody recorded that it was."""
+
 STEP = "step "
 """What the names of steps begin with in `falcon_meta`."""
 
@@ -145,12 +148,20 @@ def migrate(database: Database) -> tuple[str, ...]:
         done = _taken(database)
         todo = {step: statement for step, statement in steps().items() if step not in done}
         for step, statement in todo.items():
-            database.rows(statement)
+            if not _is_carried_out(database, statement):
+                database.rows(statement)
             _remember(database, STEP + step, "done")
         _remember(database, "instance", uuid4().hex[:10])
         return tuple(todo)
     finally:
         database.close()  # and with it goes the lock
+
+
+def _is_carried_out(database: Database, statement: str) -> bool:
+    """Return whether the column that a step adds is there: a runner died before it could record the step."""
+    added = ADDS_COLUMN.search(statement)
+    there = "SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s"
+    return bool(added and database.rows(f"{there} AND column_name = %s", added.groups()))
 
 
 def _taken(database: Database) -> frozenset[str]:

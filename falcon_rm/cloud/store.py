@@ -171,9 +171,9 @@ class MySqlStore:
         kind = RETIREMENTS.get((action.from_state, action.to_state))
         if kind is None:
             return False
-        deleted = ", deleted_at = NOW(6)" if action.to_state is PoolState.DELETED else ""
+        since = "deleted_at" if action.to_state is PoolState.DELETED else "deleting_at"
         guard = "cluster_id = %s AND name = %s AND lease IS NULL AND state = %s"
-        sql = f"UPDATE node_pools SET state = %s{deleted} WHERE {guard}"
+        sql = f"UPDATE node_pools SET state = %s, {since} = NOW(6) WHERE {guard}"
         subject = pool_subject(action.cluster_id, action.name)
 
         def work(run: Run) -> None:

@@ -69,8 +69,13 @@ OPEN_LEASE = """
     FROM node_pools p, job j WHERE p.cluster_id = %s AND p.name = %s AND j.id = %s
 """
 END_LEASE = """
-    UPDATE node_pools SET lease = NULL, leased_at = NULL, idle_at = NOW(6), state = %s
+    UPDATE node_pools
+    SET lease = NULL, leased_at = NULL, idle_at = NOW(6), state = %s, deleting_at = IF(%s = 'Deleting', NOW(6), NULL)
     WHERE cluster_id = %s AND name = %s AND lease = %s AND state = 'Active'
+"""
+RUN_LEASE = """
+    UPDATE pool_leases SET running_at = NOW(6)
+    WHERE job_id = %s AND until_at IS NULL AND running_at IS NULL
 """
 CLOSE_LEASE = """
     UPDATE pool_leases SET until_at = NOW(6), ended = %s, ended_text = %s
@@ -88,6 +93,8 @@ def carry_out(run: Run, change: Change, message: str | None, process: str) -> No
     if change.takes_slot is not None or change.frees_slot:
         _move_slot(run, change)
     _write_job(run, change, message)
+    if "started_at" in change.columns:
+        run.write(RUN_LEASE, (change.job_id,))
     if change.gives_up:
         end = change.gives_up
         text = clean(end.fault[1]) if end.fault else None
@@ -129,7 +136,7 @@ def end_lease(
 ) -> None:
     """End a lease that *job_id* holds. Its history may be missing (a restored database): no matter."""
     state = PoolState.ACTIVE if keep else PoolState.DELETING
-    run.must(END_LEASE, (state, cluster_id, pool, job_id))
+    run.must(END_LEASE, (state, state, cluster_id, pool, job_id))
     run.write(CLOSE_LEASE, (ended, text, cluster_id, pool, job_id))
 
 

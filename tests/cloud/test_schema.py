@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from falcon_rm.cloud.database import Database, parse_url
-from falcon_rm.cloud.schema import NEEDED, Problem, check, check_job, migrate, sql_files, steps
+from falcon_rm.cloud.schema import ADDS_COLUMN, NEEDED, Problem, check, check_job, migrate, sql_files, steps
 from falcon_rm.core.words import ErrorKind, Mode, PoolState
 from falcon_rm.ports import StoreDown
 
@@ -43,7 +43,8 @@ def test_finds_the_files_of_the_tree() -> None:
 def test_a_step_is_one_statement(name: str) -> None:
     """One statement that may be repeated, so that a runner that dies between statement and record does no harm."""
     statement = "\n".join(line for line in steps()[name].splitlines() if not line.startswith("--"))
-    assert (True, False) == (statement.startswith("CREATE TABLE IF NOT EXISTS "), ";" in statement)
+    repeatable = statement.startswith("CREATE TABLE IF NOT EXISTS ") or ADDS_COLUMN.match(statement) is not None
+    assert (True, False) == (repeatable, ";" in statement)
 
 
 def test_migrate_twice(empty: Database) -> None:
@@ -69,10 +70,11 @@ def test_migrate_two_at_once(empty_database: str) -> None:
 def test_migrate_goes_on_where_it_stopped(empty: Database) -> None:
     """A step that was made and not recorded is made again without harm."""
     migrate(empty)
-    last = list(steps())[-1]
-    empty.unit(lambda run: run.must("DELETE FROM falcon_meta WHERE name = %s", (f"step {last}",)))
-    assert (Problem(last, "this step was not taken", "falcon-rm db migrate"),) == check(empty)[:1]
-    assert (last,) == migrate(empty)
+    for step in steps():
+        if step != "001_falcon_meta":
+            empty.unit(lambda run, step=step: run.must("DELETE FROM falcon_meta WHERE name = %s", (f"step {step}",)))  # type: ignore[misc]
+            assert (Problem(step, "this step was not taken", "falcon-rm db migrate"),) == check(empty)[:1]
+            assert (step,) == migrate(empty)
 
 
 def test_migrate_waits_only_so_long(empty_database: str, empty: Database, monkeypatch: pytest.MonkeyPatch) -> None:

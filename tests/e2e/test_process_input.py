@@ -120,7 +120,7 @@ def test_two_migrations_at_once(empty_database: str) -> None:
     third = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
 
     assert [0, 0] == [process.returncode for process in pair]
-    assert [f"step/{number:03}" for number in range(1, 11)] == [
+    assert [f"step/{number:03}" for number in range(1, 13)] == [
         line.partition("_")[0] for line in steps if line != "nothing to do"
     ]
     assert "nothing to do\n" == third.stdout
