@@ -43,7 +43,10 @@ def programs() -> Path:
 
 def are_there() -> bool:
     """Whether the programs are there without a build."""
-    return bool(os.environ.get(GIVEN)) or (go.CACHE / key()).is_dir()
+    try:
+        return bool(os.environ.get(GIVEN)) or (go.CACHE / key()).is_dir()
+    except NoPrograms:
+        return False
 
 
 def key() -> str:

@@ -139,11 +139,11 @@ def crowded(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def quota(cluster: Cluster, what: str, limit: int, error: KubeError) -> Iterator[None]:
-    """Let a ResourceQuota limit something in the cluster's namespace; *error* is the refusal where there is none."""
+def quota(cluster: Cluster, kind: str, name: str, what: str, *, asked: int, used: int, limit: int) -> Iterator[None]:
+    """Let a ResourceQuota limit *what* in the cluster's namespace, so much of which is used when *name* asks."""
     real = real_of(cluster.door)
     if real is None:
-        kind = error.details["kind"] if error.details else ""
+        error = refusals.over_quota(kind, name, QUOTA, what, asked=asked, used=used, limit=limit)
         if kind != "pods":
             with refusing(cluster, f"kube.create.{kind}", error):
                 yield
@@ -157,7 +157,8 @@ def quota(cluster: Cluster, what: str, limit: int, error: KubeError) -> Iterator
         return
     admin, path = real.planes[PATH].client(), f"/api/v1/namespaces/{cluster.namespace}/resourcequotas"
     admin.must("POST", path, {"metadata": {"name": QUOTA}, "spec": {"hard": {what: str(limit)}}})
-    cluster.until(lambda: admin.must("GET", f"{path}/{QUOTA}").get("status", {}).get("used"))
+    known = {what: str(used)}
+    cluster.until(lambda: known == admin.must("GET", f"{path}/{QUOTA}").get("status", {}).get("used"))
     yield
 
 

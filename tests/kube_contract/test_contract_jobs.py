@@ -1,5 +1,7 @@
 """Jobs, at every door: their pods, their conditions in order, what ends them and what is left meanwhile."""
 
+from typing import Any
+
 import pytest
 from control_plane.client import Json
 from kube_doors import PATH, Cluster, condition, conditions, job
@@ -54,8 +56,8 @@ def test_failure_comes_in_two_conditions(cluster: Cluster, pods: int, policy: bo
     status = done["status"]
     assert "completionTime" not in status
     assert (pods, None) == (status["failed"], status.get("active"))
-    states = [pod["status"]["containerStatuses"][0]["state"] for pod in cluster.pods("j")]
-    assert [3] * pods == [state["terminated"]["exitCode"] for state in states]
+    left = [pod["status"]["containerStatuses"][0]["state"] for pod in cluster.pods("j")]  # some may have been ended
+    assert {3} == {state["terminated"]["exitCode"] for state in left}
 
 
 def test_the_first_failure_ends_the_others_before_the_job_has_failed(cluster: Cluster) -> None:
@@ -136,7 +138,7 @@ def test_long_names_of_indexed_pods(cluster: Cluster) -> None:
 
 def test_counts_on_the_way_to_the_end(cluster: Cluster) -> None:
     """Counts never fall; what has ended is counted, or named among the uncounted, and in the end nothing is."""
-    does: dict[str, object] = {"indexes": {index: {"seconds": 0.4 * (index + 1)} for index in range(4)}}
+    does: Any = {"indexes": {index: {"seconds": 0.4 * (index + 1)} for index in range(4)}}
     cluster.create("jobs", job("j", cluster.nodes(4), 4, **does))
     looks: list[Json] = []
 

@@ -8,6 +8,10 @@ from control_plane.client import Json
 from kube_doors import PATH, Cluster, condition, job
 
 OTHERS = r"\d+ node\(s\) (didn't match Pod's node affinity/selector|were unschedulable|had [^,]*)"
+WORDS = (
+    r"0/(\d+) nodes are available: (.*)\. (?:no new claims to deallocate, )?preemption: "
+    r"0/\1 nodes are available: (.*)\."
+)
 NO_HELP = r"\d+ Preemption is not helpful for scheduling"
 
 
@@ -117,7 +121,7 @@ def test_no_node_takes_it(
     change(body)
     cluster.create("jobs", body)
     message = refusal(cluster, "j")
-    found = re.fullmatch(r"0/(\d+) nodes are available: (.*)\. preemption: 0/\1 nodes are available: (.*)\.", message)
+    found = re.fullmatch(WORDS, message)
     assert found, message
     told, help_ = found[2].split(", "), found[3].split(", ")
     for reason in reasons:

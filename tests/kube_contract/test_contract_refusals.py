@@ -87,8 +87,7 @@ def test_a_quota_for_jobs(cluster: Cluster) -> None:
     """403 Forbidden with the amounts."""
     cluster.create("jobs", job("j", "p"))
     what = "count/jobs.batch"
-    refusal = refusals.over_quota("jobs", "k", troubles.QUOTA, what, asked=1, used=1, limit=1)
-    with troubles.quota(cluster, what, 1, refusal):
+    with troubles.quota(cluster, "jobs", "k", what, asked=1, used=1, limit=1):
         answer = cluster.call("create", "jobs", body=job("k", "p"))
     told_ = f"exceeded quota: q, requested: {what}=1, used: {what}=1, limited: {what}=1"
     assert (403, "Forbidden", f'jobs.batch "k" is forbidden: {told_}') == told(answer)
@@ -97,8 +96,7 @@ def test_a_quota_for_jobs(cluster: Cluster) -> None:
 
 def test_a_quota_for_chips(cluster: Cluster) -> None:
     """The Job is taken and stays without pods; a Warning event about it has the refusal."""
-    refusal = refusals.over_quota("pods", "j-", troubles.QUOTA, CHIPS, asked=4, used=0, limit=2)
-    with troubles.quota(cluster, CHIPS, 2, refusal):
+    with troubles.quota(cluster, "pods", "j-", CHIPS, asked=4, used=0, limit=2):
         cluster.create("jobs", job("j", "p"))
         (event, *_) = cluster.until(lambda: cluster.items("events", fieldSelector="reason=FailedCreate,type=Warning"))
     assert (("Job", "j"), True) == (

@@ -71,7 +71,7 @@ def test_a_table_of_nodes(cluster: Cluster) -> None:
 
 
 def test_a_table_of_anything_else(cluster: Cluster) -> None:
-    """Name and age."""
+    """Name first, age last."""
     columns, rows = shown(cluster, "serviceaccounts")
-    assert (["Name", "Age"], ["default"]) == (columns, [cells[0] for cells in rows])
+    assert ("Name", "Age", ["default"]) == (columns[0], columns[-1], [cells[0] for cells in rows])
     assert 0 == len(cluster.table("pods")["rows"])
