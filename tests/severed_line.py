@@ -29,7 +29,7 @@ class Cut(Enum):
 
     BEFORE = "before"  # the server never sees the statement
     AFTER = "after"  # the server has carried it out, and its answer is lost
-    LATE = "late"  # no answer comes; the statement reaches the server at `release`, long after its client left
+    LATE = "late"  # the client gives up; the statement reaches the server at `release`, long after
 
 
 Fault = Cut | str | Callable[[int], None]
@@ -121,7 +121,7 @@ class Line:
             return struct.pack("<I", len(fault.encode()) + 1)[:3] + bytes([0, QUERY]) + fault.encode()
         if fault is Cut.BEFORE:
             return b""
-        if fault in (Cut.AFTER, Cut.LATE):
+        if fault is Cut.AFTER:
             silent.set()
         if fault is Cut.LATE:
             self._held.append((server, packet))

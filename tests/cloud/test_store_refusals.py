@@ -173,8 +173,7 @@ def test_a_statement_that_takes_too_long(stage: Stage, record: Record, proof: Pr
 
 
 def test_a_commit_that_arrives_late(stage: Stage, record: Record, proof: Proof) -> None:
-    """2013 by read_timeout: the server commits long after its client gave up; to ask again then does no harm."""
-    stage.store.database.timeout = 0.3
+    """2013: the server commits long after its client gave up; to ask again then does no harm."""
     for name in WRITES:
         each = record[name]
         assert ("BEGIN", "COMMIT") == (each.statements[0], each.statements[-1]), "a write outside a transaction"
@@ -185,16 +184,13 @@ def test_a_commit_that_arrives_late(stage: Stage, record: Record, proof: Proof) 
         stage.line.strike()
         stage.line.release()
         becomes(lambda key=key, each=each: stage.state(key) == each.after)  # type: ignore[misc]
-        stage.store.database.timeout = 2
         stage.played(each.scene, key)
         assert (name, each.after) == (name, stage.state(key))
-        stage.store.database.timeout = 0.3
     proof(len(WRITES), len(WRITES))
 
 
 def test_a_write_that_arrives_late(stage: Stage, record: Record, proof: Proof) -> None:
     """Whatever else of a unit arrives when its client has gone is rolled back with it, and holds no lock for long."""
-    stage.store.database.timeout = 0.3
     for name in WRITES:
         each = record[name]
         key = stage.prepared(each.scene)
