@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.credential import Credential
     from falcon_rm.cloud.database import Address, Database
     from falcon_rm.cloud.store import MySqlStore
-    from falcon_rm.ports import Clouds
+    from falcon_rm.ports import Inspection
     from falcon_rm.stop import Stop
 
 DATABASE_WAIT, DATABASE_PAUSE = 120, 2
@@ -90,18 +90,20 @@ def build(environ: Mapping[str, str]) -> App:
 
         return Credential(timeout_seconds=settings().call_timeout)
 
-    def clouds() -> "Clouds":
+    def clouds() -> "Inspection":
         from falcon_rm.cloud.clouds import GoogleClouds
 
         return GoogleClouds(
             credential=credential(),
             gke_endpoint=settings().gke_endpoint,
             compute_endpoint=settings().compute_endpoint,
+            resource_manager_endpoint=settings().resource_manager_endpoint,
+            storage_endpoint=settings().storage_endpoint,
             read_seconds=settings().call_timeout,
             write_seconds=settings().create_timeout,
         )
 
-    return App(settings=settings, store=store, database=database, clouds=clouds)
+    return App(settings=settings, store=store, database=database, clouds=clouds, inspection=clouds)
 
 
 @commands.command()

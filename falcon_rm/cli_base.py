@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from falcon_rm.cloud.database import Database
     from falcon_rm.core.plan import Plan
     from falcon_rm.loop import Pass
-    from falcon_rm.ports import Clouds, Store
+    from falcon_rm.ports import Clouds, Inspection, Store
 
 ERROR, USAGE, INTERRUPTED = 1, 64, 130
 
@@ -37,6 +37,7 @@ class App:
     store: Callable[[], "AbstractContextManager[Store]"]
     database: Callable[[], "AbstractContextManager[Database]"]
     clouds: Callable[[], "Clouds"]
+    inspection: Callable[[], "Inspection"]
 
 
 class Commands(click.Group):

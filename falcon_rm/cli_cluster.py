@@ -1,11 +1,12 @@
-"""Commands of the registry: cluster add, list, set."""
+"""Commands of the registry: cluster add, list, set, check."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 import click
 
-from falcon_rm.cli_base import App, output_option
+from falcon_rm.cli_base import ERROR, App, output_option
 from falcon_rm.registry import COLUMNS, RegistryError, check_name, check_values
 
 
@@ -95,6 +96,37 @@ def list_clusters(app: App, output: str | None) -> None:
     with app.database() as database:
         seen = overview.Overview(0, clusters=present.read_clusters(database))
     click.echo(overview.render(seen, output, sections=overview.SECTIONS[:1]))
+
+
+@cluster.command("check")
+@click.argument("name")
+@output_option("json")
+@click.pass_obj
+def check_cluster(app: App, name: str, output: str | None) -> int:
+    """
+    Say what of the cluster NAME works and what does not, each with the command that mends it. Nothing is changed.
+
+    Credentials, GetCluster, what is permitted, zone, reservation, Kubernetes and every right in it, namespace, service
+    account, GCS FUSE, Workload Identity and the bucket are looked at. Unknown is what could not be asked, or what no
+    call can tell.
+
+    Exit codes: 0 nothing failed, 1 something did.
+
+    \b
+    Example:
+      falcon-rm cluster check tpu-1
+    """
+    from falcon_rm import report
+    from falcon_rm.checks import Look, check
+    from falcon_rm.cloud import people
+    from falcon_rm.finding import Verdict, lines
+
+    with app.database() as database:
+        row = people.read_cluster(database, name)
+    with closing(app.inspection()) as clouds:
+        findings = check(Look(row, clouds))
+    click.echo(report.as_json(findings) if output else lines(findings))
+    return ERROR if any(each.verdict is Verdict.FAILED for each in findings) else 0
 
 
 def _checked(values: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -91,6 +91,8 @@ SETTINGS = (
     Setting("FALCON_METRICS_ADDRESS", "metrics_address", "address", None, "where run serves metrics and probes"),
     Setting("FALCON_GKE_ENDPOINT", "gke_endpoint", "endpoint", None, "GKE's API, if not Google's own address"),
     Setting("FALCON_COMPUTE_ENDPOINT", "compute_endpoint", "https", None, "the same for Compute's API"),
+    Setting("FALCON_RESOURCE_MANAGER_ENDPOINT", "resource_manager_endpoint", "https", None, "for Resource Manager's"),
+    Setting("FALCON_STORAGE_ENDPOINT", "storage_endpoint", "https", None, "for Cloud Storage's"),
 )
 
 
@@ -119,6 +121,8 @@ class Settings:
     metrics_address: str | None = None
     gke_endpoint: str | None = None
     compute_endpoint: str | None = None
+    resource_manager_endpoint: str | None = None
+    storage_endpoint: str | None = None
     limits: Bounds = field(factory=Bounds)
     origins: tuple[Origin, ...] = ()
 

@@ -23,7 +23,7 @@ from falcon_rm.core.scene import ACQUIRING, phase_of, work_name
 from falcon_rm.core.shapes import parse_type
 from falcon_rm.core.situation import is_short
 from falcon_rm.core.words import CloudError, ClusterStatus, Mode, PoolState, PoolStatus
-from falcon_rm.ports import Clouds, Kubernetes, Rows, Store
+from falcon_rm.ports import Clouds, Compute, Kubernetes, Rows, Store
 
 THREADS = 16
 NAMES_A_CALL = 50
@@ -120,6 +120,34 @@ def _judged(rows: Rows, pools: Sequence[Pool], views: Sequence[ClusterView]) -> 
     return named - live
 
 
+def find_zone(
+    cluster: Cluster, locations: Sequence[str], known: str | None, compute: Compute
+) -> tuple[str | None, str | None]:
+    """
+    Return the zone of new pools, or what is wrong: as set, the location, the known one, the reservation's, the first.
+
+    Args:
+        cluster: whose pools.
+        locations: the cluster's own zones.
+        known: what an earlier pass found.
+        compute: asked where the reservation is, if that is not known.
+    """
+    if cluster.zone:
+        return cluster.zone, None
+    if cluster.location.count("-") > 1:
+        return cluster.location, None
+    if known and (known in locations or cluster.default_reservation):
+        return known, None
+    path = reservation_path(cluster)
+    if path:
+        _, project, _, name, *_ = path.split("/")
+        zones = compute.find_reservation(project, name)
+        if len(zones) != 1:
+            return None, f"reservation {path} found in {len(zones)} zones: set the cluster's zone"
+        return zones[0], None
+    return (locations[0], None) if locations else (None, "a region without a usable zone: set the cluster's zone")
+
+
 class _Reader:
     """Reads one cluster; every failure of a cloud becomes the view's problem and leaves the rest unknown."""
 
@@ -145,7 +173,7 @@ class _Reader:
 
     def _read(self, view: ClusterView) -> ClusterView:
         info = self.clouds.gke.get_cluster(self.cluster)
-        zone, zone_problem = self._zone(info.locations)
+        zone, zone_problem = find_zone(self.cluster, info.locations, self.known_zone, self.clouds.compute)
         view = evolve(view, zone=zone, problem=zone_problem, pools=self.clouds.gke.list_pools(self.cluster))
         problems = [zone_problem]
         if self._looks_at_operations(view.pools or ()):
@@ -166,24 +194,7 @@ class _Reader:
             return evolve(view, works=None, pods=None, problem=f"Kubernetes: {error.text}")
         return evolve(view, problem=problems[0])
 
-    # --- where pools go, and the reservation
-
-    def _zone(self, locations: Sequence[str]) -> tuple[str | None, str | None]:
-        """Return the zone of new pools, or what is wrong: as set, the location, the reservation's, the first."""
-        if self.cluster.zone:
-            return self.cluster.zone, None
-        if self.cluster.location.count("-") > 1:
-            return self.cluster.location, None
-        if self.known_zone and (self.known_zone in locations or self.cluster.default_reservation):
-            return self.known_zone, None
-        path = reservation_path(self.cluster)
-        if path:
-            _, project, _, name, *_ = path.split("/")
-            zones = self.clouds.compute.find_reservation(project, name)
-            if len(zones) != 1:
-                return None, f"reservation {path} found in {len(zones)} zones: set the cluster's zone"
-            return zones[0], None
-        return (locations[0], None) if locations else (None, "a region without a usable zone: set the cluster's zone")
+    # --- the reservation
 
     def _looks_at_reservation(self) -> bool:
         """Return whether a job waits that this cluster's reservation could serve."""

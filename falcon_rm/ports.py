@@ -163,6 +163,34 @@ class Kubernetes(Protocol):
         """Delete a Job with background propagation and a UID precondition."""
 
 
+class Rights(Protocol):
+    """What one cluster's Kubernetes lets us do, and what is there for the pods; nothing is changed by asking."""
+
+    def is_allowed(self, group: str, kind: str, verb: str) -> bool:
+        """Return whether we may do this, in the jobs' namespace where the kind lives in one."""
+
+    def has_namespace(self) -> bool: ...
+
+    def service_account(self) -> Mapping[str, str] | None:
+        """Return the annotations of the pods' service account; None if there is none."""
+
+
+class Google(Protocol):
+    """What Google Cloud lets us and the pods do; nothing is changed by asking."""
+
+    def member(self) -> str:
+        """Return how IAM calls us, or raise CloudError if we have no credential."""
+
+    def permitted(self, project: str, permissions: Collection[str]) -> frozenset[str]:
+        """Return those of the permissions that we have on a whole project."""
+
+    def is_uniform(self, bucket: str) -> bool:
+        """Return whether access to a bucket is uniform; raises GONE if there is none of this name."""
+
+    def members(self, bucket: str) -> Mapping[str, frozenset[str]]:
+        """Return role -> members of a bucket's own policy, without those under a condition."""
+
+
 class Clouds(Protocol):
     """The clouds of one pass: thrown away after it."""
 
@@ -174,4 +202,15 @@ class Clouds(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Clouds", "Compute", "Gke", "Kubernetes", "Mode", "Refused", "Rows", "Store", "StoreDown"]
+class Inspection(Clouds, Protocol):
+    """The clouds, with what is asked of them only to see whether they would do."""
+
+    google: Google
+
+    def rights(self, cluster: Cluster, info: ClusterInfo) -> Rights: ...
+
+
+__all__ = [
+    "Clouds", "Compute", "Gke", "Google", "Inspection", "Kubernetes", "Mode", "Refused", "Rights", "Rows", "Store",
+    "StoreDown",
+]  # fmt: skip

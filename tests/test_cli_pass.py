@@ -29,6 +29,7 @@ def invoke(falcon: Falcon, *arguments: str) -> Result:
         store=lambda: nullcontext(falcon.store),
         database=no_database,
         clouds=lambda: DirectClouds(falcon.sim),
+        inspection=no_database,
     )
     return CliRunner().invoke(commands, arguments, obj=app)
 

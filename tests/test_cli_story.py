@@ -50,6 +50,7 @@ class Served(Falcon):
             store=lambda: nullcontext(self.store),
             database=lambda: closing(self.store.others),
             clouds=lambda: DirectClouds(self.sim),
+            inspection=lambda: pytest.fail("only cluster check inspects"),
         )
         return CliRunner().invoke(commands, arguments, obj=app)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from kubernetes.client import ApiClient, BatchV1Api, Configuration, CoreV1Api
+from kubernetes.client import ApiClient, AuthorizationV1Api, BatchV1Api, Configuration, CoreV1Api
 
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import Expired, bounded, translating
@@ -30,6 +30,9 @@ NAMESPACE = "falcon-jobs"
 SERVICE_ACCOUNT = "falcon-job"
 OURS = (JOB_ID, ATTEMPT)
 """The labels by which a Job found under our name is told to be this attempt's."""
+
+CLUSTER_WIDE = ("namespaces", "nodes")
+"""The kinds we use that live in no namespace."""
 
 PAGE = 500
 POOLS_PER_LIST = 50
@@ -93,7 +96,7 @@ class KubeAdapter:
         settings: Any = configuration(cluster, info, system_ca=system_ca)
         settings.api_key = {"authorization": ""}  # empty, the hook would never be called (gke.md 4.2)
         settings.refresh_api_key_hook = self._authorize
-        client = ApiClient(settings)
+        self._client = client = ApiClient(settings)
         self._connections = _watched(client.rest_client.pool_manager.connection_from_url(settings.host))
         self._core, self._batch = CoreV1Api(client), BatchV1Api(client)
 
@@ -154,6 +157,31 @@ class KubeAdapter:
         except CloudError as error:
             if error.kind is not ErrorKind.GONE:
                 raise
+
+    def is_allowed(self, group: str, kind: str, verb: str) -> bool:
+        """Return whether we may do this (SelfSubjectAccessReview), in the jobs' namespace if the kind lives in one."""
+        place = {} if kind in CLUSTER_WIDE else {"namespace": NAMESPACE}
+        body = {"spec": {"resourceAttributes": {"group": group, "resource": kind, "verb": verb, **place}}}
+        review = AuthorizationV1Api(self._client).create_self_subject_access_review
+        answer = self._call("read", review, Deadline(self._read_seconds), body=body)
+        return (answer.get("status") or {}).get("allowed") is True
+
+    def has_namespace(self) -> bool:
+        """Return whether the jobs' namespace is there."""
+        return self._found(self._core.read_namespace, NAMESPACE) is not None
+
+    def service_account(self) -> Mapping[str, str] | None:
+        """Return the annotations of the pods' service account; None if there is none."""
+        found = self._found(self._core.read_namespaced_service_account, SERVICE_ACCOUNT, NAMESPACE)
+        return None if found is None else found["metadata"].get("annotations") or {}
+
+    def _found(self, read: Callable[..., Any], *place: str) -> Raw | None:
+        try:
+            return self._call("read", read, Deadline(self._read_seconds), *place)
+        except CloudError as error:
+            if error.kind is ErrorKind.GONE:
+                return None
+            raise
 
     def _list(self, method: Callable[..., Any], *place: str, **selector: str) -> list[Raw]:
         deadline = Deadline(self._read_seconds)

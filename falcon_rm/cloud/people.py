@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 from falcon_rm.cloud.database import Database, Run, Unstorable
-from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, job_of, named, read_statuses
+from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, job_of, named, read_clusters, read_statuses
 from falcon_rm.cloud.transaction import audit, this_process
-from falcon_rm.core.model import Job
+from falcon_rm.core.model import Cluster, Job
 from falcon_rm.ports import Refused
 from falcon_rm.submission import NewJob
 
@@ -77,6 +77,14 @@ def set_cluster(database: Database, name: str, changes: Mapping[str, str | None]
 
     if not _done(database, work):
         raise Refused(f"there is no cluster {name!r}")
+
+
+def read_cluster(database: Database, name: str) -> Cluster:
+    """Return a cluster's row. Raises Refused: there is no such cluster."""
+    for cluster in read_clusters(database):
+        if cluster.name == name:
+            return cluster
+    raise Refused(f"there is no cluster {name!r}")
 
 
 def ended_jobs(database: Database) -> tuple[Job, ...]:
