@@ -175,7 +175,6 @@ class _Reader:
         info = self.clouds.gke.get_cluster(self.cluster)
         zone, zone_problem = find_zone(self.cluster, info.locations, self.known_zone, self.clouds.compute)
         view = evolve(view, zone=zone, problem=zone_problem, pools=self.clouds.gke.list_pools(self.cluster))
-        problems = [zone_problem]
         if self._looks_at_operations(view.pools or ()):
             try:
                 location = self.cluster.location
@@ -186,13 +185,13 @@ class _Reader:
             try:
                 view = evolve(view, reservation=self._reservation(zone))
             except CloudError as error:
-                problems.append(f"reservation: {error.text}")
+                view = evolve(view, room_problem=error.text)
         kube = self.clouds.kubernetes(self.cluster, info)
         try:
             view = self._read_kubernetes(kube, view)
         except CloudError as error:
             return evolve(view, works=None, pods=None, problem=f"Kubernetes: {error.text}")
-        return evolve(view, problem=problems[0])
+        return view
 
     # --- the reservation
 

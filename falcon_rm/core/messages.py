@@ -31,6 +31,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{cluster} is in trouble (not tried before {until}): {why}",
     ),
     "no-reservation": ("{cluster} 没有配置 default_reservation", "{cluster} has no default_reservation"),
+    "room-unread": (
+        "无法读取 reservation {path} 的容量: {why}",
+        "the room of reservation {path} cannot be read: {why}",
+    ),
     "room-unknown": ("无法读取 reservation {path} 的容量", "the room of reservation {path} cannot be read"),
     "room": (
         "reservation_remaining_slices={remaining} reservation_needed_slices={needed},等待 reservation 容量释放...",

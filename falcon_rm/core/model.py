@@ -165,6 +165,7 @@ class ClusterView:
     events: tuple[KubeEvent, ...] = ()
     ready_nodes: Mapping[str, int] = field(factory=dict)
     reservation: Reservation | None = None
+    room_problem: str | None = None  # why the reservation was not read
     health: str | None = None  # what `cluster_health` says now: written only when it changes
     known_zone: str | None = None  # the zone `cluster_health` holds
 

@@ -309,7 +309,9 @@ def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
     path = reservation_path(cluster) or ""
     remaining, keeper = tally.room(task, view), tally.held_for.get(path)
     if remaining is None:
-        return Decision(Kind.STAY, messages.say("room-unknown", path=path))
+        why = view.room_problem
+        say = messages.say("room-unread", path=path, why=why) if why else messages.say("room-unknown", path=path)
+        return Decision(Kind.STAY, say)
     if remaining > 0 and keeper in (None, job):
         return claim
     kept = messages.say("room-held", job=keeper.id) if keeper and keeper is not job else None

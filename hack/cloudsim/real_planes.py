@@ -39,6 +39,7 @@ class RealKubernetes:
             self._door.stop()
             self._webhook.stop()
             raise
+        self.kubeconfig = self._run.kubeconfig
         self.planes = dict(zip(world.clusters, self._run.planes, strict=True))
         self._kubelets = []
         for path, made in self.planes.items():

@@ -1,17 +1,19 @@
 """What Falcon may do in a cluster, exactly: the Kubernetes half of what an operator grants it."""
 
 from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
 
 from control_plane.client import Client, Json
 
-RIGHTS = (
-    ("batch", "jobs", ("get", "list", "create", "delete")),
-    ("", "pods", ("list",)),
-    ("", "events", ("list",)),
-    ("", "nodes", ("list",)),
-    ("", "services", ("get", "create")),
-    ("", "serviceaccounts", ("get", "create")),
-    ("", "namespaces", ("create",)),
+ROLES = Path(__file__).resolve().parent.parent / "deploy" / "edge" / "cluster-roles.yaml"
+"""What an administrator applies to a real cluster; there is no second list."""
+
+RIGHTS = tuple(
+    (rule["apiGroups"][0], rule["resources"][0], tuple(rule["verbs"]))
+    for role in yaml.safe_load_all(ROLES.read_text(encoding="utf-8"))
+    for rule in role["rules"]
 )
 """API group, resource, verbs."""
 

@@ -92,6 +92,15 @@ def test_unknown_room_is_neither_promised_nor_called_full(left: Reservation | No
     assert f"Queue position #1, 0 job(s) ahead; the room of reservation {R} cannot be read" == message(unknown)
 
 
+def test_why_the_room_was_not_read_is_told() -> None:
+    """A permission that is missing is named where people look."""
+    unread = world(asks("j1", 1), left=None)
+    denied = evolve(
+        unread, views=tuple(evolve(each, room_problem="Required 'p.get' permission") for each in unread.views)
+    )
+    assert message(denied).endswith(f"; the room of reservation {R} cannot be read: Required 'p.get' permission")
+
+
 def test_job_that_needs_no_reservation_is_not_held_up() -> None:
     """It passes the head that lacks room, which shows ClusterBusy and keeps its place."""
     other = job("j2", work=task(), actor="j2", created_at=NOW)
