@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from control_plane import build, go, plane
+from control_plane import build, go, older, plane
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -98,3 +98,82 @@ def test_a_build_is_kept_by_its_files(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_go_that_is_none(tmp_path: Path) -> None:
     """A program that is missing has no version."""
     assert () == go.version(str(tmp_path / "go"))
+
+
+def a_go(folder: Path, version: str) -> Path:
+    """Write a program that says it is a Go of some version."""
+    folder.mkdir(parents=True)
+    program = folder / "go"
+    program.write_text(f"#!/bin/sh\necho {version}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(("version", "good"), [("go1.26.8", True), ("go1.27rc1", True), ("go1.25.9", False)])
+def test_the_machines_go_is_taken_if_it_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, good: bool
+) -> None:
+    """Else the one that was installed before; nothing is installed again."""
+    monkeypatch.setattr(go, "CACHE", tmp_path)
+    machines, private = a_go(tmp_path / "bin", version), a_go(tmp_path / "go" / "bin", "go1.26.0")
+    monkeypatch.setenv("PATH", str(machines.parent))
+    assert str(machines if good else private) == go.find()
+
+
+def test_an_older_minor_has_a_build_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version, told to the linker, and kept beside the other; a minor that nobody knows is refused."""
+    monkeypatch.delenv(build.MINOR, raising=False)
+    usual = build.key()
+    for minor, version in older.VERSIONS.items():
+        monkeypatch.setenv(build.MINOR, minor)
+        assert (version, True) == (build.version(), f"gitMinor={minor.removeprefix('1.')}" in build.flags())
+        assert usual != build.key()
+    monkeypatch.setenv(build.MINOR, "1.2")
+    with pytest.raises(go.NoPrograms, match=r"it can be 1\.34"):
+        build.version()
+
+
+GO = """#!/bin/sh
+case "$2" in
+init) echo "module $3" >go.mod ;;
+download) echo '{"GoMod": "THEIRS"}' ;;
+edit) shift 2; printf '%s\\n' "$@" >edits ;;
+esac
+"""
+THEIRS = """go 1.24.0
+
+require (
+\tgo.etcd.io/etcd/client/v3 v3.6.4
+)
+
+replace (
+\tk8s.io/api => ./staging/src/k8s.io/api
+\tk8s.io/kubectl => ./staging/src/k8s.io/kubectl
+)
+"""
+
+
+def test_the_module_of_an_older_minor(tmp_path: Path) -> None:
+    """Its own Go language, etcd and staging modules, all of its patch."""
+    program = a_go(tmp_path / "bin", "")
+    program.write_text(GO.replace("THEIRS", str(tmp_path / "theirs.mod")), encoding="utf-8")
+    (tmp_path / "theirs.mod").write_text(THEIRS, encoding="utf-8")
+    older.module(str(program), "v1.34.4", build.HERE / "main.go", tmp_path / "new")
+    assert [
+        "-go=1.24.0",
+        "-godebug=default=go1.24",
+        "-require=k8s.io/kubernetes@v1.34.4",
+        "-require=go.etcd.io/etcd/server/v3@v3.6.4",
+        "-replace=k8s.io/api=k8s.io/api@v0.34.4",
+        "-replace=k8s.io/kubectl=k8s.io/kubectl@v0.34.4",
+    ] == (tmp_path / "new" / "edits").read_text(encoding="utf-8").splitlines()
+    assert (build.HERE / "main.go").read_text() == (tmp_path / "new" / "main.go").read_text()
+
+
+def test_a_version_whose_requirements_cannot_be_read(tmp_path: Path) -> None:
+    """The error names it."""
+    program = a_go(tmp_path / "bin", "")
+    program.write_text(GO.replace("THEIRS", str(tmp_path / "theirs.mod")), encoding="utf-8")
+    (tmp_path / "theirs.mod").write_text("module k8s.io/kubernetes\n", encoding="utf-8")
+    with pytest.raises(go.NoPrograms, match=r"k8s\.io/kubernetes v1\.34\.4 cannot be read"):
+        older.module(str(program), "v1.34.4", build.HERE / "main.go", tmp_path / "new")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from control_plane import go
 
-VERSIONS = {"1.34": "v1.34.4", "1.35": "v1.35.4"}
-"""Minors that GKE still serves beside the one of go.mod."""
+VERSIONS = {"1.34": "v1.34.4"}
+"""Minors that GKE still serves beside the one of go.mod, and that the suite has been run against."""
 
 STORE = "go.etcd.io/etcd"
 STAGING = re.compile(r"^\s*(k8s\.io/\S+) => \./staging", re.MULTILINE)
