@@ -98,7 +98,8 @@ def test_why_the_room_was_not_read_is_told() -> None:
     denied = evolve(
         unread, views=tuple(evolve(each, room_problem="Required 'p.get' permission") for each in unread.views)
     )
-    assert message(denied).endswith(f"; the room of reservation {R} cannot be read: Required 'p.get' permission")
+    told = f"the room of reservation {R} cannot be read: Required 'p.get' permission"
+    assert f"Queue position #1, 0 job(s) ahead; {told}" == message(denied)
 
 
 def test_job_that_needs_no_reservation_is_not_held_up() -> None:
