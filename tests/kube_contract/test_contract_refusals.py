@@ -80,7 +80,8 @@ def test_a_server_that_has_too_much_to_do(cluster: Cluster) -> None:
             lambda: next((each for each in [cluster.call("list", "jobs")] if each.status == 429), None)
         )
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    assert ({"raw": refusals.CROWDED}, "1") == (answer.body, headers["retry-after"])
+    assert {"raw": refusals.CROWDED} == answer.body
+    assert 1 <= int(headers["retry-after"]) <= 32  # more, the more it has refused
 
 
 def test_a_quota_for_jobs(cluster: Cluster) -> None:
