@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import demonstration
 from attrs import define, field, frozen
 from click.testing import CliRunner
 from demonstration import Cloud, served
@@ -79,6 +80,11 @@ class Process:
         """Return whether it finished a pass."""
         return any(line["message"] == "Finished pass" for line in self.lines())
 
+    def struck(self) -> str | None:
+        """Return the name of the call at which its strike fell, if it has."""
+        told = self.base.with_suffix(".struck")
+        return told.read_text(encoding="utf-8") or None if told.exists() else None
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send it a signal, if it is still there."""
         if not self.base.with_suffix(".code").exists():
@@ -97,11 +103,16 @@ class Site:
 
     def begin(self, url: str, *arguments: str, **settings: str) -> Process:
         """Start `falcon-rm` with these arguments on a database."""
+        return self.begin_struck({}, url, *arguments, **settings)
+
+    def begin_struck(self, strike: Mapping[str, Any], url: str, *arguments: str, **settings: str) -> Process:
+        """Start a process to which something happens: *strike* has fields of outgoing.Strike."""
         base = self.folder / f"falcon-{next(self._numbers)}"
         ask = {
             "arguments": arguments,
             "environment": environment(self.cloud, url, **settings),
-            **{kind: str(base.with_suffix(f".{kind}")) for kind in ("out", "err", "code")},
+            "strike": strike,
+            **{kind: str(base.with_suffix(f".{kind}")) for kind in ("out", "err", "code", "struck")},
         }
         assert self._warm.stdin is not None
         assert self._warm.stdout is not None
@@ -124,10 +135,11 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, scenario: Mapping[str, Any] = SCENARIO) -> Iterator[Site]:
-    """Open a site."""
-    path = folder / "scenario.json"
-    path.write_text(json.dumps(scenario), encoding="utf-8")
+def site(folder: Path, scenario: Mapping[str, Any] | Path = SCENARIO) -> Iterator[Site]:
+    """Open a site; a scenario is a file, or what it is to hold."""
+    path = scenario if isinstance(scenario, Path) else folder / "scenario.json"
+    if path != scenario:
+        path.write_text(json.dumps(scenario), encoding="utf-8")
     with (
         served(path) as cloud,
         subprocess.Popen(
@@ -161,6 +173,13 @@ def add_clusters(url: str) -> None:
     for path, tpu_type, *more in ((V6E, "v6e"), (V7X, "v7x", "--default-reservation", "r")):
         _, project, _, location, _, name = path.split("/")
         people(url, "cluster", "add", name, "--project", project, "--location", location, "--tpu-type", tpu_type, *more)
+
+
+def begin_demonstration(url: str) -> None:
+    """Register the clusters of the demonstration, and submit its load."""
+    for words in demonstration.CLUSTERS:
+        people(url, "cluster", "add", *words)
+    people(url, "submit", *(word for path in demonstration.submissions() for word in ("-f", str(path))))
 
 
 def until(reached: Callable[[], object], seconds: float) -> None:

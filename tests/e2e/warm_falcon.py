@@ -1,8 +1,9 @@
 """
 A Python that has imported all of Falcon and opened nothing: each line on its input runs `falcon-rm` in a fork of it.
 
-A line is an object: arguments, environment, and the files `out`, `err` and `code`. The answer is the process id; when
-the process has ended, `code` holds its exit code, negative for a signal. Between the two stands a keeper that waits.
+A line is an object: arguments, environment, the files `out`, `err` and `code`, and what strikes the process
+(outgoing.py). The answer is the process id; when the process has ended, `code` holds its exit code, negative for a
+signal. Between the two stands a keeper that waits.
 """
 
 import gc
@@ -10,22 +11,25 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import falcon_rm.cloud.clouds
-import falcon_rm.cloud.credential
-import falcon_rm.cloud.people
-import falcon_rm.cloud.schema
-import falcon_rm.cloud.store
-import falcon_rm.loop
-import falcon_rm.overview
-import falcon_rm.submission  # noqa: F401
+from outgoing import Strike, meet
+
 from falcon_rm.cli import commands
+
+IMPORTED = (
+    "falcon_rm.cloud.clouds", "falcon_rm.cloud.people", "falcon_rm.cloud.schema", "falcon_rm.cloud.store",
+    "falcon_rm.loop", "falcon_rm.overview", "falcon_rm.probes", "falcon_rm.submission", "google.cloud.compute_v1",
+)  # fmt: skip
+"""What commands import when they run, and what that imports when it is used."""
 
 
 def main() -> None:
     """Run commands until the input ends."""
+    for name in IMPORTED:
+        import_module(name)
     gc.collect()
     gc.freeze()  # what is here already stays shared between the forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
@@ -58,6 +62,8 @@ def become(ask: dict[str, Any]) -> None:
         ((os.devnull, os.O_RDONLY), (ask["out"], os.O_WRONLY | os.O_CREAT), (ask["err"], os.O_WRONLY | os.O_CREAT))
     ):
         os.dup2(os.open(path, mode), number)
+    if ask["strike"]:
+        meet(Strike(Path(ask["struck"]), **ask["strike"]))
 
 
 if __name__ == "__main__":
