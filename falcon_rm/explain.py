@@ -204,7 +204,9 @@ def _since(job: Job, history: History) -> float:
 
 
 def _next_pass(job: Job, plan: Plan) -> Iterator[str]:
-    for each in (describe(action) for action in plan.actions):
+    for each in (
+        describe(action) for action in plan.actions if not isinstance(action, Change) or action.job_id == job.id
+    ):
         if each.job == job.id:
             yield f"{each.sign} {each.kind} {each.name}: {each.what}" + (f" ({each.why})" if each.why else "")
 

@@ -197,9 +197,15 @@ def age(seconds: float | None) -> str:
     return f"{max(seconds, 0):.0f}s"
 
 
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What JSON and YAML know already."""
+
+
 def plain(value: object) -> Any:
     """Return *value* as JSON and YAML know it: attrs values as objects, enums as their words."""
     kind = type(value)
+    if kind in PLAIN:
+        return value
     if attrs.has(kind):
         return {name: plain(getattr(value, name)) for name in attrs.fields_dict(kind)}
     if isinstance(value, Enum):

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 
 from attrs import evolve, frozen
 from rich.cells import cell_len
@@ -140,13 +141,19 @@ def _by_cluster(found: Iterable[Line]) -> dict[str, list[Line]]:
 
 def _groups(found: Sequence[Line]) -> list[str]:
     """Return the lines under the headings of their clusters, each group followed by an empty line."""
-    rows = {line: [shown(value) for value in (line.sign, line.kind, line.name, line.what)] for line in found}
-    widths = [max(cell_len(cell) for cell in column) for column in zip(*rows.values(), strict=True)]
+    groups = _by_cluster(found)
+    rows = {
+        name: [[shown(each) for each in (line.sign, line.kind, line.name, line.what)] for line in group]
+        for name, group in groups.items()
+    }
+    widths = [max(cell_len(cell) for cell in column) for column in zip(*chain(*rows.values()), strict=True)]
     told = []
-    for name, group in _by_cluster(found).items():
+    for name, group in groups.items():
         heading = clean(name) if name == NO_CLUSTER else f"cluster {clean(name)}"
         told.append(f"{heading}: {_summary(group, zeros=False)}")
-        told += [f"  {padded(rows[line], widths)}  {clean(line.why)}".rstrip() for line in group]
+        told += [
+            f"  {padded(row, widths)}  {clean(line.why)}".rstrip() for row, line in zip(rows[name], group, strict=True)
+        ]
         told.append("")
     return told
 

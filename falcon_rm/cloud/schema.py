@@ -23,8 +23,14 @@ from falcon_rm.ports import StoreDown
 LOCK_SECONDS, LOCK_TRIES = 2, 15
 """Each wait for the lock is shorter than the read time-out of the connection."""
 
-ADDS_COLUMN = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) ", re.MULTILINE)
+ADDS = re.compile(r"^ALTER TABLE (\w+) ADD (COLUMN|KEY) (\w+) ", re.MULTILINE)
 """A step that, unlike CREATE TABLE IF NOT EXISTS, is not carried out again if nobody recorded that it was."""
+
+IS_THERE = {
+    kind: f"SELECT 1 FROM information_schema.{view} WHERE table_schema = DATABASE() AND table_name = %s AND {name} = %s"
+    for kind, view, name in (("COLUMN", "columns", "column_name"), ("KEY", "statistics", "index_name"))
+}
+"""What tells that such a step was carried out."""
 
 STEP = "step "
 """What the names of steps begin with in `falcon_meta`."""
@@ -158,10 +164,9 @@ def migrate(database: Database) -> tuple[str, ...]:
 
 
 def _is_carried_out(database: Database, statement: str) -> bool:
-    """Return whether the column that a step adds is there: a runner died before it could record the step."""
-    added = ADDS_COLUMN.search(statement)
-    there = "SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s"
-    return bool(added and database.rows(f"{there} AND column_name = %s", added.groups()))
+    """Return whether the first that a step adds is there: a runner died before it could record the step."""
+    added = ADDS.search(statement)
+    return bool(added and database.rows(IS_THERE[added[2]], (added[1], added[3])))
 
 
 def _taken(database: Database) -> frozenset[str]:

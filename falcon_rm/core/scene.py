@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from attrs import frozen
+from attrs import Factory, evolve, frozen
 
 from falcon_rm.core import names
 from falcon_rm.core.live import LivePool, LiveWork, Operation, Pod
@@ -71,6 +71,7 @@ class Scene:
     slots: Mapping[Key, Slot]
     waiting: Mapping[str, tuple[Job, ...]]  # by cluster id
     acquiring: Mapping[Key, tuple[Job, ...]]  # by (cluster id, topology)
+    free: Mapping[str, tuple[Pool, ...]] = Factory(dict)  # by cluster id
 
     @property
     def bounds(self) -> Bounds:
@@ -126,14 +127,10 @@ class Scene:
 
     def free_pools(self, cluster_id: str) -> tuple[Pool, ...]:
         """Return the pools of a cluster that a waiting job could take, the furthest along first."""
-        view = self.views.get(cluster_id)
-        if view is None or view.pools is None or view.cluster.status is not ClusterStatus.ACTIVE:
-            return ()
-        free = [pool for (owner, _), pool in self.pools.items() if owner == cluster_id and self.progress(pool) > 0]
-        return tuple(sorted(free, key=lambda pool: (-self.progress(pool), pool.name)))
+        return self.free.get(cluster_id, ())
 
     def progress(self, pool: Pool) -> int:
-        """Return how far a free pool is: 3 ready, 2 up, 1 creating, 0 not to be used (leased, broken, small, too old)."""
+        """Return how far a free pool is: 3 ready, 2 up, 1 creating, 0 not to be used (leased, broken, small, old)."""
         live = self.live.get((pool.cluster_id, pool.name))
         if pool.state is not PoolState.ACTIVE or pool.lease or pool.found or live is None:
             return 0
@@ -183,7 +180,7 @@ def scene(snapshot: Snapshot) -> Scene:
             waiting[job.cluster_id].append(job)
         elif phases[job.id] in ACQUIRING and job.cluster_id and job.topology and job.topology != CPU_TOPOLOGY:
             acquiring[job.cluster_id, job.topology].append(job)
-    return Scene(
+    indexed = Scene(
         snapshot=snapshot,
         jobs={job.id: job for job in snapshot.jobs},
         phases=phases,
@@ -199,6 +196,24 @@ def scene(snapshot: Snapshot) -> Scene:
         waiting=_frozen(waiting),
         acquiring=_frozen(acquiring),
     )
+    return evolve(indexed, free=_free(indexed))
+
+
+def _free(seen: Scene) -> dict[str, tuple[Pool, ...]]:
+    """Return the pools that a waiting job could take, of each active cluster that was read."""
+    found: dict[str, list[tuple[int, str, Pool]]] = defaultdict(list)
+    for pool in seen.pools.values():
+        view = seen.views.get(pool.cluster_id)
+        if view is None or view.pools is None or view.cluster.status is not ClusterStatus.ACTIVE:
+            continue
+        progress = seen.progress(pool)
+        if progress > 0:
+            found[pool.cluster_id].append((-progress, pool.name, pool))
+    return {cluster_id: tuple(pool for *_, pool in sorted(pools, key=_further)) for cluster_id, pools in found.items()}
+
+
+def _further(free: tuple[int, str, Pool]) -> tuple[int, str]:
+    return free[:2]
 
 
 def _frozen(lists: Mapping[K, Sequence[V]]) -> dict[K, tuple[V, ...]]:

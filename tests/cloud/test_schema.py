@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from falcon_rm.cloud.database import Database, parse_url
-from falcon_rm.cloud.schema import ADDS_COLUMN, NEEDED, Problem, check, check_job, migrate, sql_files, steps
+from falcon_rm.cloud.schema import ADDS, NEEDED, Problem, check, check_job, migrate, sql_files, steps
 from falcon_rm.core.words import ErrorKind, Mode, PoolState
 from falcon_rm.ports import StoreDown
 
@@ -43,7 +43,7 @@ def test_finds_the_files_of_the_tree() -> None:
 def test_a_step_is_one_statement(name: str) -> None:
     """One statement that may be repeated, so that a runner that dies between statement and record does no harm."""
     statement = "\n".join(line for line in steps()[name].splitlines() if not line.startswith("--"))
-    repeatable = statement.startswith("CREATE TABLE IF NOT EXISTS ") or ADDS_COLUMN.match(statement) is not None
+    repeatable = statement.startswith("CREATE TABLE IF NOT EXISTS ") or ADDS.match(statement) is not None
     assert (True, False) == (repeatable, ";" in statement)
 
 
