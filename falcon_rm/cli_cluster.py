@@ -1,13 +1,26 @@
-"""Commands of the registry: cluster add, list, set, check."""
+"""Commands of the registry: cluster add, list, set, check, drain, abandon, remove."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import click
 
 from falcon_rm.cli_base import ERROR, App, output_option
+from falcon_rm.config import duration
 from falcon_rm.registry import COLUMNS, RegistryError, check_name, check_values
+
+POLL_SECONDS = 1.0
+NAMES_SHOWN = 20
+
+
+def _span(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    """Return the seconds of a time span as settings write it."""
+    try:
+        return duration(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m or 6h") from None
 
 
 @click.group()
@@ -127,6 +140,118 @@ def check_cluster(app: App, name: str, output: str | None) -> int:
         findings = check(Look(row, clouds))
     click.echo(report.as_json(findings) if output else lines(findings))
     return ERROR if any(each.verdict is Verdict.FAILED for each in findings) else 0
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("--timeout", default="1h", show_default=True, callback=_span, help="How long to wait.")
+@click.pass_obj
+def drain(app: App, name: str, timeout: float) -> None:
+    """
+    Put the cluster NAME into maintenance and wait until nothing runs there.
+
+    It takes no new jobs and gives those that wait away; what acquires or runs there is followed to its end, and its
+    pools go. To wait again is no harm, and to stop waiting changes nothing: the cluster stays in maintenance.
+
+    Exit codes: 0 nothing is left there, 1 something still is.
+
+    \b
+    Example:
+      falcon-rm cluster drain tpu-1 --timeout 6h
+    """
+    from falcon_rm import clearing
+    from falcon_rm.cloud import people
+
+    with app.database() as database:
+        people.set_cluster(database, name, {"status": "maintenance"}, kind="cluster drained")
+        row = people.read_cluster(database, name)
+    click.echo(f"cluster/{name} takes no new jobs")
+    deadline, told = time.monotonic() + timeout, ""
+    while True:
+        with app.store() as store:
+            left = clearing.living(store.read(), row.id)
+        if not left:
+            break
+        there = _listed(left.named())
+        if there != told:
+            click.echo(f"cluster/{name} still has {there}")
+            told = there
+        if time.monotonic() > deadline:
+            raise click.ClickException(f"cluster {name!r} still has {there}")
+        _pause()
+    click.echo(f"cluster/{name} drained")
+
+
+@cluster.command()
+@click.argument("name")
+@click.pass_obj
+def remove(app: App, name: str) -> None:
+    """
+    Take the cluster NAME out of the registry. Refused while it is active or anything of ours lives there.
+
+    \b
+    Example:
+      falcon-rm cluster drain tpu-1 && falcon-rm cluster remove tpu-1
+    """
+    from falcon_rm import clearing
+    from falcon_rm.cloud import people
+    from falcon_rm.core.words import ClusterStatus
+
+    with app.database() as database, app.store() as store:
+        row = people.read_cluster(database, name)
+        left = clearing.living(store.read(), row.id)
+        if left:
+            raise click.ClickException(
+                f"cluster {name!r} still has {_listed(left.named())}; falcon-rm cluster drain {name} waits for them"
+            )
+        if row.status is ClusterStatus.ACTIVE:
+            raise click.ClickException(f"cluster {name!r} is active; first: falcon-rm cluster drain {name}")
+        people.remove_cluster(database, row)
+    click.echo(f"cluster/{name} removed")
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def abandon(app: App, name: str, *, yes: bool) -> None:
+    """
+    Write off what lives on the cluster NAME: it is gone for good.
+
+    For a cluster that nobody will ever reach again. It goes offline; jobs there fail (JobFailed), those that are being
+    aborted are Aborted, one whose end was seen ends so; its pools are Deleted. Jobs that wait go elsewhere. No cloud is
+    asked: what does live there after all runs on, unseen.
+
+    \b
+    Example:
+      falcon-rm cluster abandon tpu-1 --yes
+    """
+    from falcon_rm import clearing
+    from falcon_rm.cloud import people
+    from falcon_rm.core.messages import Messages
+
+    with app.database() as database, app.store() as store:
+        row = people.read_cluster(database, name)
+        left = clearing.living(store.read(), row.id)
+        if not yes:
+            click.echo(f"cluster/{name} goes offline; written off: {_listed(left.named()) or 'nothing'}")
+            click.confirm("Is it gone for good?", abort=True)
+        people.set_cluster(database, name, {"status": "offline"}, kind="cluster abandoned")
+        messages = Messages(app.settings().limits.language)
+        left = clearing.write_off(store, row.id, name, messages)
+    if left:
+        raise click.ClickException(f"cluster {name!r} still has {_listed(left.named())}: try again")
+    click.echo(f"cluster/{name} abandoned")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names in one line, the first ones."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def _pause() -> None:
+    time.sleep(POLL_SECONDS)
 
 
 def _checked(values: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -2,16 +2,17 @@
 -- with: GRANT falcon_controller TO 'falcon'@'%'; and make them the default role of those users.
 CREATE ROLE falcon_controller, falcon_upstream;
 
--- The controller: reads everything, writes of `job` only its own columns, and its own tables. It deletes nothing.
+-- The controller: reads everything, writes of `job` only its own columns, and its own tables. It deletes nothing
+-- but a cluster that an operator removes, and its queues.
 GRANT SELECT ON job TO falcon_controller;
 GRANT UPDATE (
   status, reason, message, cluster_id, topology, node_pool_name, job_uid, supply_mode, attempt, pool_failures, losses,
   retry_at, outcome, queued_at, provisioning_at, dispatched_at, started_at, finished_at, aborted_at, version
 ) ON job TO falcon_controller;
-GRANT SELECT, INSERT, UPDATE ON clusters TO falcon_controller;
-GRANT SELECT, INSERT, UPDATE ON cluster_health TO falcon_controller;
-GRANT SELECT, INSERT, UPDATE ON queue_slots TO falcon_controller;
-GRANT SELECT, INSERT, UPDATE ON queue_turns TO falcon_controller;
+GRANT SELECT, INSERT, UPDATE, DELETE ON clusters TO falcon_controller;
+GRANT SELECT, INSERT, UPDATE, DELETE ON cluster_health TO falcon_controller;
+GRANT SELECT, INSERT, UPDATE, DELETE ON queue_slots TO falcon_controller;
+GRANT SELECT, INSERT, UPDATE, DELETE ON queue_turns TO falcon_controller;
 GRANT SELECT, INSERT, UPDATE ON node_pools TO falcon_controller;
 GRANT SELECT, INSERT, UPDATE ON pool_leases TO falcon_controller;
 GRANT SELECT, INSERT, UPDATE ON workloads TO falcon_controller;

@@ -24,6 +24,16 @@ INSERT_JOB = """
 """
 ABORT = f"UPDATE job SET status = 'Aborting', aborting_at = COALESCE(aborting_at, NOW(6)) WHERE id = %s AND {LIVE}"
 
+REMOVE = f"""
+    DELETE FROM clusters WHERE id = %s AND status <> 'active'
+      AND NOT EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = clusters.id AND p.state <> 'Deleted')
+      AND NOT EXISTS (
+        SELECT 1 FROM job j WHERE j.cluster_id = clusters.id AND j.{LIVE}
+          AND NOT (j.status = 'Pending' AND COALESCE(j.reason, 'Waiting') IN ('Waiting', 'ClusterBusy'))
+      )
+"""
+"""Checked again where it is done: a pass that read the cluster before may still write."""
+
 ENDED = """FROM (
     SELECT j.*, e.last FROM job j JOIN (
         SELECT job_id, id AS last FROM job_events WHERE to_status IN ('Succeeded', 'Failed', 'Aborted')
@@ -66,17 +76,32 @@ def add_cluster(database: Database, name: str, values: Mapping[str, str | None])
         raise Refused(f"cluster {name!r} is registered already")
 
 
-def set_cluster(database: Database, name: str, changes: Mapping[str, str | None]) -> None:
-    """Change columns of a cluster. Raises Refused: there is no such cluster."""
+def set_cluster(
+    database: Database, name: str, changes: Mapping[str, str | None], *, kind: str = "cluster changed"
+) -> None:
+    """Change columns of a cluster; the audit calls it *kind*. Raises Refused: there is no such cluster."""
     row = _known(changes)
     sets = ", ".join(f"{column} = %s" for column in row)
 
     def work(run: Run) -> None:
         run.must(f"UPDATE clusters SET {sets} WHERE name = %s", (*row.values(), name))
-        audit(run, this_process(), "cluster changed", f"cluster/{name}", _told(row))
+        audit(run, this_process(), kind, f"cluster/{name}", _told(row))
 
     if not _done(database, work):
         raise Refused(f"there is no cluster {name!r}")
+
+
+def remove_cluster(database: Database, cluster: Cluster) -> None:
+    """Delete a cluster's row, and its queues with it. Raises Refused: it is active, or something lives there by now."""
+
+    def work(run: Run) -> None:
+        run.must(REMOVE, (cluster.id,))
+        for table in ("cluster_health", "queue_slots", "queue_turns"):
+            run.write(f"DELETE FROM {table} WHERE cluster_id = %s", (cluster.id,))
+        audit(run, this_process(), "cluster removed", f"cluster/{cluster.name}", f"id={cluster.id}")
+
+    if not _done(database, work):
+        raise Refused(f"cluster {cluster.name!r} is active, or something lives there: drain it first")
 
 
 def read_cluster(database: Database, name: str) -> Cluster:

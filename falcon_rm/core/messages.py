@@ -79,6 +79,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Aborting, waiting for the K8s Job and the node pool to go...",
     ),
     "aborted": ("用户中止", "Aborted by user"),
+    "abandoned": ("集群 {cluster} 已被运维放弃", "cluster {cluster} was given up for good by an operator"),
     "unread": ("集群 {cluster} 无法读取,状态未知: {why}", "cluster {cluster} cannot be read, state unknown: {why}"),
     "unread-stuck": (
         "若集群已永久消失: falcon-rm cluster abandon",

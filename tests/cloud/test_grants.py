@@ -109,6 +109,7 @@ def controller(store: MySqlStore, key: str) -> Steps:
         "note": lambda: store.note(Note("kind", key, "text")),
         "add_cluster": partial(people.add_cluster, store.database, key, row),
         "set_cluster": partial(people.set_cluster, store.database, key, {"status": "maintenance"}),
+        "remove_cluster": lambda: people.remove_cluster(store.database, people.read_cluster(store.database, key)),
         "ended_jobs": lambda: people.ended_jobs(store.database),
         "audit": lambda: store.database.rows("SELECT kind, subject, text FROM audit_events"),
     }
@@ -153,9 +154,10 @@ STEPS = {
     },
     "UPDATE": {
         "clusters": "set_cluster", "cluster_health": "record_health", "node_pools": "pool_requested",
-        "pool_leases": "give_up", "workloads": "work_requested",
+        "pool_leases": "claim", "workloads": "work_requested",
         **dict.fromkeys(["job", "queue_slots", "queue_turns"], "claim"),
     },
+    "DELETE": dict.fromkeys(["clusters", "cluster_health", "queue_slots", "queue_turns"], "remove_cluster"),
 }  # fmt: skip
 """At which of the controller's steps each of its rights is missed."""
 
@@ -178,7 +180,7 @@ def test_every_right_is_needed(roles: Roles) -> None:
         told = (f"{right.verb} command denied" in said or "SELECT with locking clause" in said, right.table in said)
         assert (str(right), expected, (True, True)) == (str(right), step, told), said
         assert right.column is None or f"column '{right.column}'" in said
-    assert 60 == number + 1
+    assert 64 == number + 1
 
 
 @pytest.mark.parametrize(
