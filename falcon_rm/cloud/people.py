@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 from falcon_rm.cloud.database import Database, Run, Unstorable
-from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, job_of, named, read_clusters, read_statuses
+from falcon_rm.cloud.rows import CLUSTER, LIVE, read_clusters, read_statuses
 from falcon_rm.cloud.transaction import audit, this_process
-from falcon_rm.core.model import Cluster, Job
+from falcon_rm.core.model import Cluster
 from falcon_rm.ports import Refused
 from falcon_rm.submission import NewJob
-
-ENDED_SHOWN = 50
 
 INSERT_JOB = """
     INSERT INTO job (id, name, actor, spec, priority, timeout_seconds, artifact_path, created_at, status)
@@ -33,13 +31,6 @@ REMOVE = f"""
       )
 """
 """Checked again where it is done: a pass that read the cluster before may still write."""
-
-ENDED = """FROM (
-    SELECT j.*, e.last FROM job j JOIN (
-        SELECT job_id, id AS last FROM job_events WHERE to_status IN ('Succeeded', 'Failed', 'Aborted')
-        ORDER BY id DESC LIMIT %s
-    ) e ON e.job_id = j.id
-) t ORDER BY t.last DESC"""
 
 
 def submit(database: Database, jobs: Sequence[NewJob]) -> None:
@@ -110,11 +101,6 @@ def read_cluster(database: Database, name: str) -> Cluster:
         if cluster.name == name:
             return cluster
     raise Refused(f"there is no cluster {name!r}")
-
-
-def ended_jobs(database: Database) -> tuple[Job, ...]:
-    """Return the jobs that ended last, newest first."""
-    return tuple(job_of(row, {}) for row in named(database, JOB, ENDED, (ENDED_SHOWN,)))
 
 
 def _done(database: Database, work: Callable[[Run], None]) -> bool:

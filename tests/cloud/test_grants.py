@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve, frozen
 from database_roles import FALCON, UPSTREAM, Roles, statements
 
-from falcon_rm.cloud import people
+from falcon_rm.cloud import people, present
 from falcon_rm.cloud.database import Database
 from falcon_rm.cloud.schema import check
 from falcon_rm.cloud.store import MySqlStore
@@ -29,6 +29,7 @@ from falcon_rm.core.actions import (
 )
 from falcon_rm.core.model import Cluster, Pool
 from falcon_rm.core.words import ErrorKind, Mode, PoolState
+from falcon_rm.overview import Wanted
 from falcon_rm.ports import StoreDown
 from falcon_rm.submission import NewJob
 
@@ -110,7 +111,7 @@ def controller(store: MySqlStore, key: str) -> Steps:
         "add_cluster": partial(people.add_cluster, store.database, key, row),
         "set_cluster": partial(people.set_cluster, store.database, key, {"status": "maintenance"}),
         "remove_cluster": lambda: people.remove_cluster(store.database, people.read_cluster(store.database, key)),
-        "ended_jobs": lambda: people.ended_jobs(store.database),
+        "present": lambda: present.read(store.database, Wanted(), None),
         "audit": lambda: store.database.rows("SELECT kind, subject, text FROM audit_events"),
     }
 
@@ -141,7 +142,7 @@ def take(roles: Roles, role: str, key: str) -> tuple[str, str]:
 
 STEPS = {
     "SELECT": {
-        "job": "check", "falcon_meta": "check", "job_events": "ended_jobs", "audit_events": "audit",
+        "job": "check", "falcon_meta": "check", "job_events": "present", "audit_events": "audit",
         **dict.fromkeys(
             ["clusters", "cluster_health", "queue_slots", "queue_turns", "node_pools", "pool_leases", "workloads"],
             "read",

@@ -106,13 +106,3 @@ def test_cluster_that_is_there_or_not(store: MySqlStore) -> None:
         people.set_cluster(store.database, "c1", {"status": "asleep"})
     with pytest.raises(ValueError, match="id"):
         people.set_cluster(store.database, "c1", {"id": "x"})
-
-
-def test_ended_jobs(store: MySqlStore) -> None:
-    """Jobs that ended come newest first; live ones do not."""
-    for job_id in ("j1", "j2", "j3"):
-        people.submit(store.database, [NewJob(job_id, "ann", "{}")])
-    for job_id, status in (("j2", "Failed"), ("j1", "Succeeded")):
-        assert store.commit(Change(job_id, 0, "Pending", None, status, None, ""))
-    ended = people.ended_jobs(store.database)
-    assert [("j1", "Succeeded"), ("j2", "Failed")] == [(job.id, job.status) for job in ended]
