@@ -208,6 +208,9 @@ class Database:
         except UnicodeEncodeError as error:
             self._roll_back()
             raise Unstorable("a text that cannot be encoded") from error
+        except RuntimeError as error:  # PyMySQL needs one more package for the way this user's password goes
+            self.close()
+            raise StoreDown(f"{error}; falcon-rm[ed25519] brings what MariaDB's ed25519 needs") from error
         except pymysql.err.Error as error:
             return self._failed(error)
         except BaseException:

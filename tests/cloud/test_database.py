@@ -1,8 +1,13 @@
-"""The URL of a database: what it may hold, and that it keeps its password."""
+"""The URL of a database: what it may hold, and that it keeps its password; what the client library lacks."""
+
+import socket
+import sys
+import threading
 
 import pytest
 
-from falcon_rm.cloud.database import Address, parse_url
+from falcon_rm.cloud.database import Address, Database, parse_url
+from falcon_rm.ports import StoreDown
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,36 @@ def test_no_url(url: str) -> None:
 def test_password_is_never_shown() -> None:
     """An address may be printed."""
     assert "hunter2" not in repr(parse_url("mysql://u:hunter2@h/d"))
+
+
+GREETING = b"\x0a5.5.5-10.11-MariaDB\0" + bytes(4) + b"12345678\0" + b"\x00\x82\x21\x02\x00\x08\x00\x15" + bytes(10) + (
+    b"123456789012\0mysql_native_password\0"
+)  # fmt: skip
+"""A MariaDB's first packet."""
+
+SWITCH = b"\xfeclient_ed25519\0" + b"s" * 32
+"""Its wish for a password by ed25519."""
+
+
+def asking_for_ed25519(listener: socket.socket) -> None:
+    """Be a MariaDB server to one client whose user's password goes by ed25519."""
+    client, _ = listener.accept()
+    with client:
+        client.sendall(len(GREETING).to_bytes(3, "little") + b"\0" + GREETING)
+        client.recv(4096)
+        client.sendall(len(SWITCH).to_bytes(3, "little") + b"\x02" + SWITCH)
+        client.recv(4096)
+
+
+def test_a_way_with_passwords_that_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PyNaCl a user by ed25519 is told what to install: the database counts as down, nothing else is raised."""
+    monkeypatch.setitem(sys.modules, "nacl", None)
+    monkeypatch.setattr("pymysql._auth._nacl_bindings", False)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=asking_for_ed25519, args=(listener,))
+        server.start()
+        database = Database(Address("u", "d", "127.0.0.1", listener.getsockname()[1], "hunter2"), timeout=5)
+        with pytest.raises(StoreDown, match=r"falcon-rm\[ed25519\]") as caught:
+            database.rows("SELECT 1")
+        server.join(10)
+    assert "hunter2" not in str(caught.value)
