@@ -1,7 +1,8 @@
 # falcon-rm for a cluster: a small image without pip, compilers or keys, for a numeric user and a read-only root.
 # No RUN of the second stage and nothing at run time needs a shell. hack/image builds it and says how.
 #
-# The base has Python 3.11 and the C library that grpcio is built for. Where images are built for use, pin its digest:
+# The base has Python 3.11 and the C and C++ libraries that grpcio is built for. Where images are built for use, pin its
+# digest:
 #   hack/image --build-arg BASE=python:3.11.14-slim-bookworm@sha256:...
 ARG BASE=python:3.11.14-slim-bookworm
 

@@ -73,9 +73,15 @@ def build(environ: Mapping[str, str]) -> App:
         if url is None:
             raise ConfigError(("FALCON_DATABASE_URL is not set",))
         try:
-            return parse_url(url, settings().database_password)
+            found = parse_url(url, settings().database_password)
         except ValueError as error:
             raise ConfigError((f"FALCON_DATABASE_URL: {error}",)) from None
+        if found.cloud_sql is not None:
+            from falcon_rm.cloud import cloudsql
+
+            if not cloudsql.is_there():
+                raise ConfigError((f"FALCON_DATABASE_URL: {cloudsql.MISSING}",))
+        return found
 
     def database() -> "closing[Database]":
         from falcon_rm.cloud.database import Database

@@ -8,8 +8,10 @@ One connection to a MySQL-family server, and the only ways to use it: a read, or
 5. Nothing decides by the text of an error, and no text shows the password.
 """
 
+import re
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pymysql
@@ -82,6 +84,13 @@ class Address:
     ssl_ca: str | None = None
     ssl_cert: str | None = None
     ssl_key: str | None = None
+    cloud_sql: str | None = None
+    """PROJECT:REGION:NAME of an instance that is logged in to as a Google account, without a password."""
+    cloud_sql_ip: str = "private"
+
+
+OPTIONS = ("unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "cloud_sql", "cloud_sql_ip")
+CLOUD_SQL_ADDRESSES = ("private", "public", "psc")
 
 
 def parse_url(url: str, password: str | None = None) -> Address:
@@ -89,8 +98,8 @@ def parse_url(url: str, password: str | None = None) -> Address:
     Return the address that a URL holds.
 
     Args:
-        url: `mysql://user:password@host:port/database`, percent-encoded where need be; options after `?` are
-            unix_socket, ssl_ca, ssl_cert, ssl_key.
+        url: `mysql://user:password@host:port/database`, percent-encoded where need be; what may stand after `?` is in
+            OPTIONS.
         password: stands above the one in the URL.
 
     Raises:
@@ -105,9 +114,15 @@ def parse_url(url: str, password: str | None = None) -> Address:
     if parts.scheme != "mysql" or not database or not parts.username:
         raise ValueError("must be mysql://user:password@host:port/database")
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    unknown = sorted(options.keys() - {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key"})
+    unknown = sorted(options.keys() - set(OPTIONS))
     if unknown:
-        raise ValueError(f"unknown option {unknown[0]}")
+        raise ValueError(f"unknown option {unknown[0]}; allowed: {', '.join(OPTIONS)}")
+    if "cloud_sql" in options and not re.fullmatch(
+        r"(?:[\w.-]+:)?[\w-]+:[\w-]+:[\w-]+", options["cloud_sql"], re.ASCII
+    ):
+        raise ValueError("cloud_sql must be PROJECT:REGION:NAME")
+    if options.get("cloud_sql_ip", "private") not in CLOUD_SQL_ADDRESSES:
+        raise ValueError(f"cloud_sql_ip must be {', '.join(CLOUD_SQL_ADDRESSES)}")
     return Address(
         user=unquote(parts.username),
         database=database,
@@ -238,26 +253,7 @@ class Database:
             self.close()
 
     def _connect(self) -> "Connection[Cursor]":
-        at = self.address
-        connection: Connection[Cursor] = pymysql.connect(
-            user=at.user,
-            password=at.password,
-            host=at.host,
-            port=at.port,
-            database=at.database,
-            unix_socket=at.unix_socket,
-            ssl_ca=at.ssl_ca,
-            ssl_cert=at.ssl_cert,
-            ssl_key=at.ssl_key,
-            ssl_verify_cert=True if at.ssl_ca else None,
-            ssl_verify_identity=True if at.ssl_ca else None,
-            charset="utf8mb4",
-            autocommit=True,
-            client_flag=CLIENT.FOUND_ROWS,
-            connect_timeout=max(1, int(self.timeout)),
-            read_timeout=self.timeout,
-            write_timeout=self.timeout,
-        )
+        connection = self._opened()
         lock_wait = max(1, min(LOCK_WAIT_SECONDS, int(self.timeout) - 1))
         settings = (
             "time_zone = '+00:00'",
@@ -270,4 +266,35 @@ class Database:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION " + ", ".join(settings))
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return connection
+
+    def _opened(self) -> "Connection[Cursor]":
+        """Return a new connection as it comes."""
+        at = self.address
+        session: dict[str, Any] = {
+            "user": at.user,
+            "database": at.database,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "client_flag": CLIENT.FOUND_ROWS,
+            "read_timeout": self.timeout,
+            "write_timeout": self.timeout,
+        }
+        if at.cloud_sql is not None:
+            from falcon_rm.cloud import cloudsql  # noqa: PLC0415 - an extra
+
+            return cloudsql.connect(at.cloud_sql, at.cloud_sql_ip, session, self.timeout)
+        connection: Connection[Cursor] = pymysql.connect(
+            **session,
+            password=at.password,
+            host=at.host,
+            port=at.port,
+            unix_socket=at.unix_socket,
+            ssl_ca=at.ssl_ca,
+            ssl_cert=at.ssl_cert,
+            ssl_key=at.ssl_key,
+            ssl_verify_cert=True if at.ssl_ca else None,
+            ssl_verify_identity=True if at.ssl_ca else None,
+            connect_timeout=max(1, int(self.timeout)),
+        )
         return connection
