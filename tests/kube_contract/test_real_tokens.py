@@ -134,3 +134,24 @@ def test_each_right_is_needed(falcon: KubeAdapter, real: RealKubernetes, group: 
     with pytest.raises(CloudError) as caught:
         everything(falcon)
     assert (ErrorKind.CLUSTER, True) == (caught.value.kind, f'cannot {verb} resource "{kind}"' in caught.value.text)
+
+
+def test_a_review_tells_each_right(falcon: KubeAdapter, real: RealKubernetes) -> None:
+    """What Falcon asks of itself is what it may do: every right that it has, none that it lacks."""
+    admin = real.planes[PATH].client()
+    lost = ("batch", "jobs", "delete")
+    set_rights(admin, [(g, k, [v for v in verbs if (g, k, v) != lost]) for g, k, verbs in RIGHTS])
+    await_right(admin, *lost, allowed=False)
+    assert [lost] == [right for right in SINGLE if not falcon.is_allowed(*right)]
+    assert not falcon.is_allowed("", "secrets", "get")
+
+
+def test_what_is_there_for_the_pods(falcon: KubeAdapter, real: RealKubernetes) -> None:
+    """The service account is found or not; whether the namespace is there may not be asked under these rights."""
+    emptied(real.planes[PATH].client(), "namespaces")
+    assert falcon.service_account() is None
+    everything(falcon)
+    assert {} == falcon.service_account()
+    with pytest.raises(CloudError) as caught:
+        falcon.has_namespace()
+    assert ErrorKind.CLUSTER is caught.value.kind
