@@ -9,8 +9,11 @@ import pymysql
 import pytest
 import trustme
 from attrs import evolve, frozen
+from click.testing import CliRunner
+from database_roles import FALCON, Roles
 from private_mysql import PrivateServer
 
+from falcon_rm.cli import build, commands
 from falcon_rm.cloud.database import Address, Database, parse_url
 from falcon_rm.ports import StoreDown
 
@@ -127,3 +130,18 @@ def test_a_wrong_password(secured: Secured) -> None:
     with pytest.raises(StoreDown, match="1045") as caught:
         answer(evolve(secured.address, password="hunter2"), "SELECT 1")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("password", "code"), [("secret", 0), ("hunter2", 1)])
+def test_a_password_in_a_file(roles: Roles, tmp_path: Path, password: str, code: int) -> None:
+    """The commands take it from there, and come over the unix socket that the URL names; a wrong one is not told."""
+    at, file = roles.address(FALCON), tmp_path / "password"
+    file.write_text(password + "\n", encoding="utf-8")
+    where = (
+        f"localhost/{at.database}?unix_socket={at.unix_socket}"
+        if at.unix_socket
+        else f"{at.host}:{at.port}/{at.database}"
+    )
+    settings = {"FALCON_DATABASE_URL": f"mysql://{at.user}@{where}", "FALCON_DATABASE_PASSWORD_FILE": str(file)}
+    done = CliRunner().invoke(commands, ["db", "check"], obj=build(settings))
+    assert (code, False) == (done.exit_code, password in done.output), done.output
