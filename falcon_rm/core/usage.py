@@ -16,6 +16,9 @@ from enum import StrEnum
 
 from attrs import evolve, field, frozen
 
+DAY_SECONDS = 86400
+"""Of a day in UTC, which in this count has no leap second."""
+
 
 class Use(StrEnum):
     """What a pool is doing."""
@@ -122,6 +125,8 @@ class Window:
         """Return the part of a stretch that lies inside; None if there is none."""
         begin = stretch.begin if self.since is None else max(stretch.begin, self.since)
         end = stretch.end if self.until is None else min(stretch.end, self.until)
+        if (begin, end) == (stretch.begin, stretch.end):
+            return stretch
         return evolve(stretch, begin=begin, end=end) if begin < end else None
 
 
@@ -135,6 +140,9 @@ def day(at: float) -> str:
 
 def by_day(stretch: Stretch) -> Iterator[Stretch]:
     """Yield a stretch in pieces that lie within one day, UTC."""
+    if stretch.begin // DAY_SECONDS == stretch.end // DAY_SECONDS:
+        yield stretch
+        return
     begin = stretch.begin
     while begin < stretch.end:
         midnight = datetime.fromtimestamp(begin, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
