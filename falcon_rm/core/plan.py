@@ -7,11 +7,11 @@ The one function that decides: a Snapshot in, a Plan out.
 4. A world at rest has an empty plan.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import Factory, evolve, frozen
 
-from falcon_rm.core.actions import Action, Change, EnsureSlot, Note, RecordHealth, order
+from falcon_rm.core.actions import Action, Change, EnsureSlot, Note, RecordHealth, RetirePool, order
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen, decide
 from falcon_rm.core.messages import Messages
@@ -66,7 +66,7 @@ def plan(snapshot: Snapshot) -> Plan:
                 unknown.append(Unknown("job", job.id, job.cluster_id or "", f"{type(error).__name__}: {error}"))
     actions += _missing_slots(seen, decisions)
     swept = sweep(seen, demand)
-    actions += swept.actions
+    actions += _unless_taken(swept.actions, actions)
     actions += _health(seen)
     return Plan(
         actions=tuple(sorted(actions, key=order)),
@@ -139,6 +139,12 @@ def _missing_slots(seen: Scene, decisions: Mapping[str, Decision]) -> Iterator[E
             if cluster_id:
                 wanted.add((cluster_id, job.task.topology))
     yield from (EnsureSlot(*key) for key in sorted(wanted - set(seen.slots)))
+
+
+def _unless_taken(swept: Iterable[Action], decided: Iterable[Action]) -> list[Action]:
+    """Return what the sweep does, but for the end of pools that a job takes in this pass."""
+    taken = {(each.cluster_id, each.takes) for each in decided if isinstance(each, Change) and each.takes}
+    return [each for each in swept if not isinstance(each, RetirePool) or (each.cluster_id, each.name) not in taken]
 
 
 def _health(seen: Scene) -> Iterator[RecordHealth]:

@@ -360,3 +360,14 @@ def test_brake_at_its_limit(kind: str, count: int) -> None:
         made = plan(of)
         ended = [action for action in made.actions if isinstance(action, EndLease | DeleteWork)]
         assert (orphans > limit, 0 if orphans > limit else orphans) == (made.brake is not None, len(ended))
+
+
+def test_pool_that_an_acquiring_job_takes_stays() -> None:
+    """A free pool that nobody waits for, but that a job takes for its own, is not retired in the same pass (P78)."""
+    acquiring, better = job("j1", "Pending/Provisioning"), free("falcon-better")
+    world = snapshot(acquiring, views=(view(live(better)),), pools=(fresh(acquiring), better))
+    made = plan(world).actions
+    assert [better.name] == [each.takes for each in made if isinstance(each, Change)]
+    assert [] == [each for each in made if isinstance(each, RetirePool)]
+    others = snapshot(views=(view(live(better)),), pools=(better,))
+    assert [better.name] == [each.name for each in plan(others).actions if isinstance(each, RetirePool)]
