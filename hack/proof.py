@@ -1,7 +1,7 @@
 """
 The proof as one table: for each property the cases planned, executed and violated, and the seconds that took.
 
-1. A test file shows the properties that its first docstring names: `(proof.md R9)`; FURTHER has what shows one beside.
+1. A test file shows the properties that its first docstring names, as R9; FURTHER has what shows one beside.
 2. A test says how many cases its matrix planned and executed (the fixture `proof`); one that does not is one case.
 3. A violation is a test that failed. Tests are those of hack/test, run as there.
 """
@@ -58,7 +58,7 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 }
 """Property -> tests of more than one thing that show it too, below tests/."""
 
-NAMED = re.compile(r"proof\.md ([\dR, ]+)")
+NAMED = re.compile(r"\bR(?:1[0-7]|[1-9])\b")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
 
 
@@ -112,7 +112,7 @@ def tests_of_properties() -> dict[str, list[str]]:
 def named(path: Path) -> set[str]:
     """Return the properties that a file's docstring names."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return {word for found in NAMED.findall(text) for word in re.findall(r"R\d+", found)}
+    return set(NAMED.findall(text))
 
 
 def run(tests: Sequence[str]) -> Shown:

@@ -1,0 +1,170 @@
+"""
+What size costs, as one table: what was measured, how large it was, the figure, the target, and the machine.
+
+1. A figure is the best of several: what else runs on the machine only makes it worse.
+2. The world is the tests' large one, made by Falcon's own passes; the tables are filled by the server itself.
+"""
+
+import gc
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import private_mysql
+from attrs import evolve, frozen
+from large_world import large_world
+from world import Falcon
+
+from falcon_rm.cloud.database import Database, parse_url
+from falcon_rm.cloud.rows import read_rows
+from falcon_rm.cloud.schema import migrate, sql_files
+from falcon_rm.core.model import Snapshot
+from falcon_rm.core.plan import plan
+from falcon_rm.observe import observe
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMES = 3
+PASSES, WARM = 10_000, 500
+LIVE, OVER = 10_000, 200_000
+COMMANDS = ("--help", "--version", "status", "plan", "explain live-5000")
+START_TARGETS = {"--help": 0.3, "--version": 0.3}
+
+FILL = """
+    INSERT INTO job (id, actor, spec, status, reason, message, created_at)
+    WITH digits AS (SELECT 0 n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION
+                    SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9),
+         numbers AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n AS n
+                     FROM digits a, digits b, digits c, digits d, digits e, digits f WHERE f.n < 2)
+    SELECT CONCAT(%s, n), CONCAT('user-', MOD(n, 50)),
+           '{"image": "busybox", "command": "true", "device_type": "v6e", "device_topo": "2x2"}',
+           %s, %s, 'no cluster of type v6e is registered', NOW(6)
+    FROM numbers WHERE n < %s
+"""
+
+
+@frozen
+class Figure:
+    """One row of the table."""
+
+    what: str
+    size: str
+    figure: str
+    target: str = ""
+
+
+def main() -> int:
+    """Print the table, a row as soon as it is known."""
+    python, cores = platform.python_version(), os.cpu_count()
+    servers = [kind for kind in private_mysql.SERVERS if private_mysql.is_there(kind)]
+    print(f"{cores} cores, Python {python}, {platform.machine()}, servers: {', '.join(servers)}")
+    tell(Figure("what", "size", "figure", "target"))
+    for figure in (*in_memory(), *(each for kind in servers for each in on_server(kind)), *memory()):
+        tell(figure)
+    return 0
+
+
+def in_memory() -> Iterator[Figure]:
+    """Yield what plan() and a pass take in a world at rest."""
+    falcon = large_world(jobs=1000, pools=300, clusters=20)
+    seen = snapshot_of(falcon)
+    size = "1,000 jobs, 300 pools, 20 clusters"
+    yield Figure("plan()", size, milliseconds(best(lambda: plan(seen))), "50 ms")
+    waiting = [job for job in seen.jobs if job.reason]
+    more = [evolve(job, id=f"{job.id}-{copy}") for copy in range(1, 13) for job in waiting]
+    larger = evolve(seen, jobs=tuple(sorted([*seen.jobs, *more][:LIVE], key=lambda job: (job.created_at, job.id))))
+    yield Figure("plan()", "10,000 jobs, 300 pools, 20 clusters", milliseconds(best(lambda: plan(larger))))
+    yield Figure("idle pass", size, milliseconds(best(falcon.step)))
+
+
+def snapshot_of(falcon: Falcon) -> Snapshot:
+    """Return what a pass sees."""
+    return observe(falcon.store, falcon.clouds(), falcon.bounds, seconds=60)
+
+
+def on_server(kind: str) -> Iterator[Figure]:
+    """Yield what reading and commands take on a large table of one server."""
+    size = f"{LIVE:,} live rows among {OVER:,}, {kind}"
+    with private_mysql.serving(kind, "falcon") as url:
+        database = Database(parse_url(url), timeout=300)
+        fill(database)
+        yield Figure("reading the rows", size, seconds(best(lambda: read_rows(database))), "0.5 s")
+        for command in COMMANDS:
+            target = f"{START_TARGETS[command]:g} s" if command in START_TARGETS else ""
+            took = best(partial(start, url, *command.split()))
+            yield Figure(f"falcon-rm {command}", size, seconds(took), target)
+        database.close()
+
+
+def fill(database: Database) -> None:
+    """Make the tables, and fill `job`."""
+    migrate(database)
+    if not database.has("job"):
+        database.rows(sql_files()["job.sql"])
+    for name, status, reason, count in (("over-", "Succeeded", None, OVER), ("live-", "Pending", "Waiting", LIVE)):
+        database.unit(lambda run, row=(name, status, reason, count): run.must(FILL, row))
+    database.rows("ANALYZE TABLE job")
+
+
+def start(url: str, *words: str) -> None:
+    """Run a command as a process of its own."""
+    there = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": url}
+    command = (sys.executable, "-m", "falcon_rm", *words)
+    subprocess.run(command, cwd=ROOT, env=there, stdout=subprocess.DEVNULL, check=True)
+
+
+def memory() -> Iterator[Figure]:
+    """Yield what this process holds after large worlds, and what ten thousand passes add."""
+    yield Figure("memory", "after all of the above", f"{resident():.0f} MB", "300 MB")
+    falcon = large_world(jobs=6, pools=2, clusters=2)
+    passes(falcon, WARM)
+    before = resident()
+    passes(falcon, PASSES)
+    yield Figure("growth of memory", f"{PASSES:,} passes", f"{resident() / before - 1:.1%}", "5 %")
+
+
+def passes(falcon: Falcon, count: int) -> None:
+    """Make passes; the simulated cloud's log of calls is no part of what is measured."""
+    for _ in range(count):
+        falcon.step()
+        falcon.sim.calls.clear()
+    gc.collect()
+
+
+def resident() -> float:
+    """Return how many MB of this process are in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def best(act: Callable[[], object]) -> float:
+    """Return the least seconds that something took."""
+    found = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        act()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def seconds(value: float) -> str:
+    """Return seconds for the table."""
+    return f"{value:.2f} s"
+
+
+def milliseconds(value: float) -> str:
+    """Return milliseconds for the table."""
+    return f"{value * 1000:.0f} ms"
+
+
+def tell(row: Figure) -> None:
+    """Print a row."""
+    print(f"{row.what:28} {row.size:48} {row.figure:>10}  {row.target}".rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
