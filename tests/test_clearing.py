@@ -153,6 +153,21 @@ def test_somebody_is_first() -> None:
     assert "Aborted" == falcon.state("j1")
 
 
+def test_a_job_ends_in_one_transaction() -> None:
+    """Status, slot and lease end together."""
+    falcon = world()
+    falcon.submit("j1")
+    provisioning(falcon)
+    seen = list[tuple[str, str | None, str | None]]()
+
+    def tap(name: str, done: bool) -> None:
+        if name == "commit" and done:
+            seen.append((falcon.state("j1"), falcon.holder("2x2"), falcon.store.lease_rows()[0].ended))
+
+    assert not write_off(TappedStore(falcon.store, tap), "c1", "c1", Messages("en"))
+    assert [("Failed/JobFailed", None, "abandoned")] == seen
+
+
 def test_living_names_what_is_left() -> None:
     """Each job and pool is named with how it stands; who only waits is not."""
     falcon = world()
