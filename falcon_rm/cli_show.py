@@ -53,8 +53,8 @@ def status(
     from falcon_rm import overview
     from falcon_rm.cloud import present
 
-    if watch and output not in {None, "wide"}:
-        raise click.UsageError("--watch shows tables; -o json, yaml and name cannot be watched.")
+    if watch and output:
+        raise click.UsageError("--watch shows tables that fit; it goes with no -o.")
     wanted = overview.Wanted(cluster, actor, tuple(each.value for each in statuses))
     sections = wanted.sections()
 
@@ -63,19 +63,19 @@ def status(
             return present.read(database, wanted, output)
 
     if watch:
-        return until_interrupted(lambda: _watch(look, sections, output))
+        return until_interrupted(lambda: _watch(look, sections))
     click.echo(overview.render(look(), output, sections=sections, width=_width()))
     return 0
 
 
-def _watch(look: "Callable[[], Overview]", sections: "Sequence[Section]", output: str | None) -> None:
+def _watch(look: "Callable[[], Overview]", sections: "Sequence[Section]") -> None:
     """Show it until somebody interrupts; a look that fails is told in place of it, and tried again."""
     from falcon_rm import overview, watch
 
     if not sys.stdout.isatty():
         while True:
             seen = look()
-            click.echo(f"{watch.head(seen)}\n{overview.render(seen, output, sections=sections)}\n")
+            click.echo(f"{watch.head(seen)}\n{overview.render(seen, sections=sections)}\n")
             _pause()
     from rich.console import Console
     from rich.live import Live
