@@ -2,14 +2,18 @@
 Read the world once: rows, then pools, then workloads, and the ids that a sweep would judge once more.
 
 1. Reads only. What cannot be read whole stays None in the snapshot: unknown, never absent.
-2. Clusters are read side by side, each in a thread that its deadline ends: a hanging one costs the others nothing.
+2. Clusters are read side by side, each in a thread that its deadline leaves behind: a hanging one costs the others
+   nothing, and nobody waits for it at the end of the process.
 3. Pods, events and nodes are read only for jobs whose next step depends on them; operations only while a pool of ours
    is creating, hidden or broken; a reservation only where a waiting job asks for it.
 4. An offline cluster is not read at all.
+5. What was seen once counts as gone only if two lists, one right after the other, lack it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
+from threading import Semaphore, Thread
+from typing import Any
 
 import structlog
 from attrs import evolve
@@ -32,14 +36,30 @@ LOG = structlog.get_logger()
 Readers = Callable[[], Executor]
 
 
-def side_by_side() -> Executor:
-    """Return what reads clusters side by side."""
-    return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="observe")
+class SideBySide(Executor):
+    """Reads clusters side by side. The threads of ThreadPoolExecutor would be waited for at the end of the process."""
+
+    def __init__(self) -> None:
+        self._places = Semaphore(THREADS)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call in a thread of its own, as soon as there is a place."""
+        answer: Future[Any] = Future()
+        work = (answer, lambda: fn(*args, **kwargs))
+        Thread(target=self._carry, args=work, name="observe", daemon=True).start()
+        return answer
+
+    def _carry(self, answer: Future[Any], work: Callable[[], Any]) -> None:
+        with self._places:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+                answer.set_exception(error)
 
 
-def observe(
-    store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float, readers: Readers = side_by_side
-) -> Snapshot:
+def observe(store: Store, clouds: Clouds, bounds: Bounds, *, seconds: float, readers: Readers = SideBySide) -> Snapshot:
     """
     Return what one pass can see.
 
@@ -86,7 +106,8 @@ def _read_clusters(rows: Rows, clouds: Clouds, seconds: float, threads: Executor
             views.append(_unread(cluster, f"strange answer: {type(error).__name__}: {error}", rows))
         else:
             views.append(reader.result())
-    threads.shutdown(wait=False, cancel_futures=True)
+    for reader in readers:
+        reader.cancel()  # one that found no place in time
     return tuple(views)
 
 
@@ -174,7 +195,7 @@ class _Reader:
     def _read(self, view: ClusterView) -> ClusterView:
         info = self.clouds.gke.get_cluster(self.cluster)
         zone, zone_problem = find_zone(self.cluster, info.locations, self.known_zone, self.clouds.compute)
-        view = evolve(view, zone=zone, problem=zone_problem, pools=self.clouds.gke.list_pools(self.cluster))
+        view = evolve(view, zone=zone, problem=zone_problem, pools=self._pools())
         if self._looks_at_operations(view.pools or ()):
             try:
                 location = self.cluster.location
@@ -192,6 +213,15 @@ class _Reader:
         except CloudError as error:
             return evolve(view, works=None, pods=None, problem=f"Kubernetes: {error.text}")
         return view
+
+    def _pools(self) -> tuple[LivePool, ...]:
+        """Return the cluster's pools; asked for again if one that was seen is missing."""
+        listed = self.clouds.gke.list_pools(self.cluster)
+        seen = {pool.name for pool in self.ledger.values() if pool.seen_at is not None}
+        if seen <= {pool.name for pool in listed}:
+            return listed
+        again = self.clouds.gke.list_pools(self.cluster)
+        return tuple({pool.name: pool for pool in (*listed, *again)}.values())
 
     # --- the reservation
 
@@ -225,7 +255,7 @@ class _Reader:
     # --- Kubernetes
 
     def _read_kubernetes(self, kube: Kubernetes, view: ClusterView) -> ClusterView:
-        works = kube.list_works(names.selector(self.rows.instance, self.cluster.id))
+        works = self._works(kube)
         by_name = {work.name: work for work in works}
         looked = {
             work_name(job): job
@@ -245,6 +275,15 @@ class _Reader:
                 counts[pool] = counts.get(pool, 0) + 1
             view = evolve(view, ready_nodes=counts)
         return view
+
+    def _works(self, kube: Kubernetes) -> tuple[LiveWork, ...]:
+        """Return our Jobs; asked for again if one whose UID is in a row is missing."""
+        ours = names.selector(self.rows.instance, self.cluster.id)
+        listed = kube.list_works(ours)
+        seen = {work_name(job) for job, _ in self.jobs if job.job_uid}
+        if seen <= {work.name for work in listed}:
+            return listed
+        return tuple({work.name: work for work in (*listed, *kube.list_works(ours))}.values())
 
     def _pods(self, kube: Kubernetes, looked: Sequence[str]) -> tuple[Pod, ...]:
         """Return the pods of these Jobs; a selector names a bounded number of them."""

@@ -9,9 +9,10 @@ What of a world can influence its future, as one short text: two worlds with equ
 
 Left out on purpose, since nothing reads it to decide: histories (calls, effects, events, closed leases, audits, notes),
 rows of terminal jobs but for their names and state, versions and resource versions (only equality within one world is
-compared), texts for people (a text that differs is written once more), Normal events, finished operations of pools that
-are closed, timestamps inside Kubernetes objects, and the state of the random source (runs that compare fingerprints let
-nothing but names depend on it). What was made stays in: cloud names in the ledger, and those of effects that made them.
+compared), texts for people, also those on a cluster's health (one that differs is written once more), Normal events,
+finished operations of pools that are closed, timestamps inside Kubernetes objects, and the state of the random source
+(runs that compare fingerprints let nothing but names depend on it). What was made stays in: cloud names in the ledger,
+and those of effects that made them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,9 +24,11 @@ from cloudsim.kube import Kube
 from cloudsim.values import Json
 from cloudsim.world import World
 
+from falcon_rm.core.actions import Change, MarkPool, SubmitWork
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Job, Pool, Submission
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, phase_of
+from falcon_rm.core.situation import FAILED_POOL
 from falcon_rm.core.words import Mode, PoolState
 from falcon_rm.ports import Rows
 
@@ -96,24 +99,25 @@ def _database(falcon: "Falcon", names: _Names) -> Iterator[object]:
     rows: Rows = store.read()
     live = {job.id: job for job in rows.jobs}
     yield tuple(constant(cluster) for cluster in rows.clusters)
-    yield tuple(sorted(rows.health.items()))
+    yield tuple(sorted((cluster_id, zone) for cluster_id, (_, zone) in rows.health.items()))
     yield tuple(
-        (job.id, job.status, job.reason, job.cluster_id, job.node_pool_name)
+        (job.id, str(job.status), str(job.reason), job.cluster_id, job.node_pool_name)
         for job in store.jobs.values()
         if job.status in TERMINAL
     )
     yield tuple(
         _job(job, rows, falcon.bounds, names) for job in sorted(rows.jobs, key=lambda job: (job.created_at, job.id))
     )
-    yield tuple(_pool(pool, live, rows.now, falcon.bounds) for pool in rows.pools)
+    yield tuple(_pool(pool, rows.now, falcon.bounds) for pool in rows.pools)
     yield tuple(
         (pool.cluster_id, pool.name, pool.job_id, pool.attempt)
         for _, pool in sorted(store.pools.items())
         if pool.state is PoolState.DELETED
     )
-    yield tuple(sorted(_submission(row, live[row.job_id], rows.now) for row in rows.submissions))
+    yield tuple(sorted(_submission(row) for row in rows.submissions))
     yield tuple(sorted((slot.cluster_id, slot.topology, slot.holder) for slot in rows.slots))
     yield tuple(_turns(store.turns.values()))
+    yield tuple(_late(falcon, live))
     for failure in rows.failures:
         job, until = live[failure.job_id], failure.at + falcon.bounds.backoff_max
         counts = failure.at > (job.started_at or 0)
@@ -125,39 +129,93 @@ def _database(falcon: "Falcon", names: _Names) -> Iterator[object]:
 
 def _job(job: Job, rows: Rows, bounds: Bounds, names: _Names) -> tuple[object, ...]:
     phase, now = phase_of(job), rows.now
+    pool = next((pool for pool in rows.pools if pool.name == job.node_pool_name), None)
     times: tuple[object, ...] = (
         job.queued_at is None,
-        _age(job.provisioning_at, now) if phase in CREATION else None,
+        _creation(job, pool, now) if phase in CREATION else None,
         _age(job.dispatched_at, now) if phase in ACQUIRING or job.timeout_seconds else job.dispatched_at is None,
-        _age(job.finished_at, now) if phase is Phase.ENDING else None,
-        _age(job.aborting_at, now) if phase is Phase.ABORTING else None,
+        _release(job, pool, rows) if phase in RELEASE else None,
         _ahead(job.retry_at, now) if phase is Phase.WAITING else None,
         None if job.reason_since is None else min(now - job.reason_since, bounds.room_hold),
         job.started_at is None,
     )
-    words = tuple(getattr(job, name) for name in JOB_WORDS)
+    words = tuple(_plain(getattr(job, name)) for name in JOB_WORDS)
     return (words, constant(job.task), None if job.job_uid is None else names[job.job_uid], times)
 
 
-def _pool(pool: Pool, live: Mapping[str, Job], now: float, bounds: Bounds) -> tuple[object, ...]:
-    holder = live.get(pool.lease or "")
-    creating = holder is not None and phase_of(holder) in CREATION
+def _creation(job: Job, pool: Pool | None, now: float) -> object:
+    """Return what the bounds of creation and of the wait for nodes count from: the latest of what has happened."""
+    if pool is None or pool.seen_at is None:
+        return _age(job.provisioning_at, now)
+    if pool.up_at is None:
+        return _age(_latest(job.provisioning_at, pool.requested_at), now)
+    return _age(_latest(job.provisioning_at, pool.up_at, pool.leased_at), now)
+
+
+def _release(job: Job, pool: Pool | None, rows: Rows) -> object:
+    """Return what the bounds of a release count from: when its latest stage began, and when the work was stopped."""
+    began = job.aborting_at if phase_of(job) is Phase.ABORTING else job.finished_at
+    stopped = next((row.stop_at for row in rows.submissions if row.job_id == job.id), None)
+    released = pool.idle_at if pool and pool.lease != job.id else None
+    stage = _age(_latest(began, stopped, released), rows.now)
+    return stage, _age(stopped, rows.now) if stopped else _age(began, rows.now)
+
+
+def _latest(*times: float | None) -> float | None:
+    return max((at for at in times if at is not None), default=None)
+
+
+def _pool(pool: Pool, now: float, bounds: Bounds) -> tuple[object, ...]:
+    decides = pool.seen_at is None or (pool.error and pool.error.kind in FAILED_POOL)
+    counted = pool.mode is Mode.RESERVATION
     times = (
         pool.requested_at is None if pool.up_at is not None else _age(pool.requested_at, now),
         pool.seen_at is None,
-        _age(pool.up_at, now) if creating else pool.up_at is None,
-        _age(pool.leased_at, now) if creating else pool.leased_at is not None and pool.leased_at >= now,
-        _within(pool.ready_at, now, bounds.visibility_grace)
-        if pool.mode is Mode.RESERVATION
-        else pool.ready_at is None,
-        _age(pool.idle_at, now),
+        pool.up_at is None,
+        pool.leased_at is not None and pool.leased_at >= now,
+        _within(pool.ready_at, now, bounds.visibility_grace) if counted else pool.ready_at is None,
+        _age(pool.idle_at, now) if pool.state is PoolState.ACTIVE else None,
     )
-    return (*(getattr(pool, name) for name in POOL_WORDS), pool.error and pool.error.kind, times)
+    words = tuple(_plain(getattr(pool, name)) for name in POOL_WORDS)
+    return (*words, pool.error.kind.value if decides and pool.error else None, times)
 
 
-def _submission(row: Submission, job: Job, now: float) -> tuple[object, ...]:
-    stopped = _age(row.stop_at, now) if phase_of(job) in RELEASE else None
-    return (row.cluster_id, row.name, row.attempt, stopped, str(row.error and row.error.kind))
+def _submission(row: Submission) -> tuple[object, ...]:
+    return (row.cluster_id, row.name, row.attempt, str(row.error and row.error.kind))
+
+
+def _plain(value: object) -> object:
+    """Return a word as a plain string, whether or not it comes from an enum."""
+    return str(value) if isinstance(value, str) else value
+
+
+def _late(falcon: "Falcon", live: Mapping[str, Job]) -> Iterator[object]:
+    """Yield the writes of clients that gave up which may still change something."""
+    for at, name, given in falcon.late:
+        if _may_hold(falcon, name, given, live):
+            yield (round(at - falcon.store.now, 3), name, tuple(_about(argument) for argument in given))
+
+
+def _may_hold(falcon: "Falcon", name: str, given: tuple[Any, ...], live: Mapping[str, Job]) -> bool:
+    """Return whether the guard of a late write still holds: versions only grow, first times are written once."""
+    first = given[0]
+    if isinstance(first, Change | SubmitWork):
+        return first.job_id in live and live[first.job_id].version == first.version
+    if isinstance(first, MarkPool):
+        pool = falcon.store.pools.get((first.cluster_id, first.name))
+        if pool is None:
+            return False
+        wanted = ((first.seen, pool.seen_at), (first.up, pool.up_at), (first.ready, pool.ready_at))
+        return any(asked and at is None for asked, at in wanted)
+    return name not in ("record_health", "note")
+
+
+def _about(argument: object) -> object:
+    """Return what a late write is about."""
+    if isinstance(argument, str | tuple | None):
+        return argument
+    words = ("job_id", "cluster_id", "topology", "name", "pool", "holder", "to_status", "to_reason")
+    return tuple(str(getattr(argument, word, "")) for word in words)
 
 
 def _turns(turns: Iterable[Any]) -> Iterator[object]:

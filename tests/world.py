@@ -56,6 +56,10 @@ def spec(topology: str = "2x2", tpu_type: str = "v6e", mode: str = "on-demand", 
     }
 
 
+Late = tuple[float, str, tuple[Any, ...]]
+"""A write whose client gave up too early: when it happens all the same, what is called, with what."""
+
+
 class Inline(Executor):
     """Reads clusters one after the other in the pass itself: no thread, and what kills a read kills the pass."""
 
@@ -79,6 +83,7 @@ class Falcon:
         self.sim = World(seed=1, start=self.store.now, tempo=tempo)
         self.bounds = bounds or Bounds(language="en")
         self.clusters: dict[str, Cluster] = {}
+        self.late: list[Late] = []
         self._cut: dict[str, Fault] = {}
         for row in clusters or (cluster("c1"),):
             self.register(row)
@@ -105,7 +110,7 @@ class Falcon:
     def fork(self) -> "Falcon":
         """Return an independent copy of the whole world."""
         copied = copy(self)
-        copied.store, copied.sim = self.store.copy(), self.sim.fork()
+        copied.store, copied.sim, copied.late = self.store.copy(), self.sim.fork(), self.late.copy()
         return copied
 
     def fingerprint(self) -> str:
@@ -131,29 +136,34 @@ class Falcon:
         """Let time pass."""
         self.sim.advance(seconds)
         self.store.now = self.sim.now
+        due, self.late = [w for w in self.late if w[0] <= self.sim.now], [w for w in self.late if w[0] > self.sim.now]
+        for _, name, arguments in due:
+            getattr(self.store, name)(*arguments)
 
     def wait(self) -> None:
         """Let the interval between two passes go by."""
         self.advance(INTERVAL)
 
-    def jump(self) -> None:
+    def jump(self, *others: float) -> None:
         """
         Let as many intervals go by as it takes until something falls due: in the clouds, or by a bound of Falcon's.
 
-        The passes between would see the same world, and plan nothing, as the one before.
+        The passes between would see the same world, and plan nothing, as the one before. *others*: moments at which a
+        test does something.
         """
-        due = [at for at in (self.sim.agenda.next_at(), *bounds_ahead(self.store, self.bounds)) if at is not None]
+        happens = (self.sim.agenda.next_at(), *(at for at, _, _ in self.late), *others)
+        due = [at for at in (*happens, *bounds_ahead(self.store, self.bounds)) if at is not None]
         ahead = min(due, default=self.sim.now) - self.sim.now
         self.advance(INTERVAL * max(1, ceil(ahead / INTERVAL + EPSILON)))
 
-    def go_on(self, made: Pass) -> None:
+    def go_on(self, made: Pass, *others: float) -> None:
         """Let time pass after a pass as the loop does: none after progress, and no longer than needed in idleness."""
         if made.progress:
             return
         if any(acted.result is not Result.TOLD for acted in made.acted):
             self.wait()
         else:
-            self.jump()
+            self.jump(*others)
 
     def until(self, reached: Callable[[], bool], *, seconds: float = 7200) -> None:
         """Make passes, waiting the interval when one made no progress, until something holds."""

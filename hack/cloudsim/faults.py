@@ -5,6 +5,7 @@ The seam every call passes: it writes the call down, and lets a fault that was s
 2. The oldest fault that fits strikes, alone; `times` counts how often it may.
 3. "before": the error, no effect. "after": the effect, then the error. "hang": no answer; the effect happens never, at
    once (`effect=True`) or `later` seconds on. "stale": an earlier answer to the same call. "partial": a list cut short.
+   "changed": the answer as `change` makes it.
 4. Names: gke.<method>, compute.<method>, kube.<verb>.<kind>; a target always begins with project or cluster path.
 """
 
@@ -49,7 +50,7 @@ class Fault:
     """What goes wrong, where, how often. *error* is needed by "before" and "after"."""
 
     call: str
-    when: Literal["before", "after", "hang", "stale", "partial"] = "before"
+    when: Literal["before", "after", "hang", "stale", "partial", "changed"] = "before"
     error: SimError | KubeError | None = None
     times: int | None = 1  # None: for ever
     skip: int = 0  # calls that fit and still pass
@@ -58,6 +59,7 @@ class Fault:
     later: float | None = None  # hang: the effect happens so many seconds later
     back: int = 1  # stale: the answer this many answers ago, as far as they reach
     drop: int | None = None  # partial: the one item that is missing; None: the second half
+    change: Callable[[Any], Any] | None = None
     struck: int = 0
 
     def fits(self, call: Call) -> bool:
@@ -158,17 +160,19 @@ def suffer(world: "World", fault: Fault, call: Call, act: Callable[..., Any]) ->
     if fault.when == "before":
         raise error_of(fault)
     if fault.when == "after":
-        carry_out(world, call, act)
+        attempt(world, call, act)
         raise error_of(fault)
     if fault.when == "hang":
         if fault.effect:
-            carry_out(world, call, act)
+            attempt(world, call, act)
         elif fault.later is not None:
             world.after(fault.later, attempt, world, call, act)
         raise Hang(f"{call.name} {call.target}: no answer")
     if fault.when == "stale":
         old = world.faults.earlier(call, fault.back)
         return act(*call.arguments) if old is None else old
+    if fault.change is not None:
+        return fault.change(act(*call.arguments))
     return cut(act(*call.arguments), fault.drop)
 
 

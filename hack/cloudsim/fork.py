@@ -18,6 +18,7 @@ from attrs import fields_dict, has
 
 from cloudsim.clock import Agenda
 from cloudsim.compute import Compute, ReservationRecord
+from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault, Faults, Under
 from cloudsim.gke import Gke, OperationRecord
 from cloudsim.gke_flex import Flex
@@ -34,7 +35,9 @@ from cloudsim.workload import Workload
 from cloudsim.world import SimCluster, World
 
 LOCK = type(threading.RLock())
-ATOMS = frozenset({str, int, float, bool, type(None), Call, Doom, FunctionType, Machine, Quota, Under, Workload})
+ATOMS = frozenset({
+    str, int, float, bool, type(None), Call, Doom, FunctionType, KubeError, Machine, Quota, SimError, Under, Workload,
+})  # fmt: skip
 PLAIN = frozenset({dict, list, set, tuple})
 PARTS = (
     World, SimCluster, Agenda, Faults, Fault, Gke, OperationRecord, Pools, Pool, Supply, Flex, Compute,
@@ -123,10 +126,17 @@ class _Copier:
             made = self.copies[id(value)] = self._other(value, kind)
             return made
         made = self.copies[id(value)] = kind.__new__(kind)
-        names = FIELDS[kind]
-        tables, shallow = TABLES.get(kind, ()), SHALLOW.get(kind, ())
-        for name in vars(value) if names is None else names:
+        names, tables, shallow = FIELDS[kind], TABLES.get(kind, ()), SHALLOW.get(kind, ())
+        if names is None:
+            made.__dict__.update(value.__dict__)
+            names = value.__dict__
+        else:
+            for name in names:
+                setattr(made, name, getattr(value, name))
+        for name in names:
             held = getattr(value, name)
+            if type(held) in ATOMS:
+                continue
             if name in shallow:
                 setattr(made, name, held.copy())
             elif name == "answers":

@@ -276,7 +276,9 @@ class Kube:
 
     def _collect_unowned(self, uid: str) -> None:
         """Delete what was created for an owner that is gone already."""
-        if not any(obj["metadata"]["uid"] == uid for objects in self.store.objects.values() for obj in objects.values()):
+        if not any(
+            obj["metadata"]["uid"] == uid for objects in self.store.objects.values() for obj in objects.values()
+        ):
             self._collect(uid)
 
     def _orphan(self, job: Json) -> None:

@@ -1,10 +1,13 @@
 """Plain JSON values of the simulated servers: copying them, writing times and quantities."""
 
+import marshal
 from datetime import UTC, datetime
 from typing import Any
 
 Json = dict[str, Any]
 """A JSON object as the real API shows it, camelCase."""
+
+WITHOUT_REFERENCES = 2  # of marshal's versions: what stands twice in a value is copied twice
 
 SUFFIXES = {
     "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
@@ -14,10 +17,17 @@ SUFFIXES = {
 
 def clone(value: Any) -> Any:
     """Return a copy of a JSON value that shares nothing with it."""
+    try:
+        return marshal.loads(marshal.dumps(value, WITHOUT_REFERENCES))
+    except ValueError:  # a word of an enum stands in it
+        return _clone(value)
+
+
+def _clone(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}
+        return {key: _clone(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [clone(item) for item in value]
+        return [_clone(item) for item in value]
     return value
 
 
