@@ -20,7 +20,7 @@ from falcon_rm.core.names import ATTEMPT, JOB_ID
 from falcon_rm.core.words import CloudError, ErrorKind
 
 NAMESPACE = "falcon-jobs"
-STALE_SECONDS = 30.0
+STALE_SECONDS = 90.0
 SINGLE = [(group, kind, verb) for group, kind, verbs in RIGHTS for verb in verbs]
 
 
