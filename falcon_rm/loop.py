@@ -22,7 +22,7 @@ from falcon_rm.core.actions import Action
 from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import ClusterStatus, ErrorKind
-from falcon_rm.observe import Readers, observe, side_by_side
+from falcon_rm.observe import Readers, SideBySide, observe
 from falcon_rm.ports import Clouds, Store, StoreDown
 from falcon_rm.stop import Stop
 from falcon_rm.telemetry import PassLog, log
@@ -72,7 +72,7 @@ def one_pass(
     approves: Callable[[Plan], bool] = lambda _: True,
     number: str = "1",
     stopping: Callable[[], bool] = lambda: False,
-    readers: Readers = side_by_side,
+    readers: Readers = SideBySide,
 ) -> Pass:
     """
     Observe, plan and (unless *dry*, or the plan is not approved) apply once.

@@ -29,6 +29,7 @@ SHELL = ("falcon_rm.observe", "falcon_rm.apply", "falcon_rm.loop", "falcon_rm.cl
 FENCES = {
     ("falcon_rm/cloud/retry.py", "_carry"): "raised again in the thread that waits for the answer",
     ("falcon_rm/core/plan.py", "plan"): "one job: it is unknown in this pass, the others go on",
+    ("falcon_rm/observe.py", "_carry"): "one cluster: it is unknown in this pass, the others go on",
     ("falcon_rm/loop.py", "_act"): "one action: the others go on, the next pass looks again",
     ("falcon_rm/loop.py", "run"): "one pass: the next one starts from nothing",
 }

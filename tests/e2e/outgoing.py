@@ -9,6 +9,7 @@ Every call that leaves a process of Falcon, by name: statements, gRPC, HTTP; and
 import os
 import re
 import signal
+import socket
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class Strike:
     terminate: bool = False  # SIGTERM, at a call that is not known
     held: float | None = None  # SIGTERM, in a call that is not answered for so many seconds
     block: str | None = None  # a call of this name never comes back
+    mute: str | None = None  # the address of a host of this name is never told
     _changes: int = 0
     _last: str = ""
     _fell: bool = False
@@ -53,7 +55,7 @@ class Strike:
         self._last = name
         if self.terminate and name not in self.known:
             self._fall(name, signal.SIGTERM)
-        if name == self.block:
+        if name in (self.block, f"look up {self.mute}"):
             self._fall(name, None)
             threading.Event().wait()
         with self._watched(name):
@@ -98,6 +100,7 @@ def went_well(answer: Any) -> bool:
 def meet(strike: Strike) -> None:
     """Lead every call of this process through a strike."""
     seams: tuple[tuple[Any, str, Callable[..., str]], ...] = (
+        (socket, "getaddrinfo", lambda host, *_, **__: f"look up {host}"),
         (Connection, "connect", lambda *_, **__: "connect"),
         (Connection, "begin", lambda *_: "BEGIN"),
         (Connection, "commit", lambda *_: "COMMIT"),
