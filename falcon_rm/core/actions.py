@@ -251,7 +251,7 @@ def order(action: Action) -> tuple[int, str]:
             about = f"{action.cluster_id}/{action.name}"
         case RecordHealth():
             about = action.cluster_id
-        case Note():
+        case _:  # a Note
             about = f"{action.kind}/{action.subject}/{action.text}"
     last = isinstance(action, Change) and action.only_message
     return len(ORDER) if last else ORDER.index(type(action)), about

@@ -188,11 +188,10 @@ def _structured(found: Mapping[str, object], kind: type[T]) -> T:
         faults = {note.name: fault for fault, note in error.group_exceptions()[0]}
     name = next(name for name in _names(kind) if name in faults)
     fault = faults[name]
-    if isinstance(fault, Refused):
-        raise fault.below(name)
     if isinstance(fault, KeyError):
         raise Refused("required", _MISSING, name)
-    raise fault
+    assert isinstance(fault, Refused), fault
+    raise fault.below(name)
 
 
 def _task(read: _Fields, unknown: tuple[str, ...]) -> TaskSpec:

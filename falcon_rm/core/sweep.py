@@ -126,9 +126,7 @@ def _limit(live: int) -> int:
 
 
 def _is_over(job_id: str, scene: Scene) -> bool | None:
-    """Return whether a job's row is missing or terminal, by both reads; None if the second one is not there."""
-    if job_id in scene.jobs:
-        return False
+    """Return whether the row of a job that is not live is missing or terminal; None if the second read is not there."""
     later = scene.snapshot.later
     if later is None:
         return None

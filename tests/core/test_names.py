@@ -262,3 +262,14 @@ def test_made_for_one_attempt() -> None:
 def test_one_policy_a_topology() -> None:
     """A workload policy is named after type and topology (P40)."""
     assert "falcon-v7x-2x2x4" == policy_name("v7x", "2x2x4")
+
+
+@pytest.mark.parametrize("made", [labels, resource_labels])
+def test_labels_end_where_a_request_is_full(made: Callable[..., dict[str, str]]) -> None:
+    """As many of a user's labels as GKE takes in one request, in the order of their keys, none of ours left out."""
+    extra = {f"k{number:02}": "v" * 60 for number in range(30)}
+    ours, all_of_them = made(**ARGUMENTS), made(**ARGUMENTS, extra=extra)
+    assert ours == {key: value for key, value in all_of_them.items() if key in ours}
+    taken = [key for key in all_of_them if key not in ours]
+    assert sorted(extra)[: len(taken)] == taken
+    assert sum(len(key) + len(value) for key, value in all_of_them.items()) in range(1024 - 63, 1025)
