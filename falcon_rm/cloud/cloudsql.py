@@ -51,7 +51,8 @@ def connect(instance: str, address: str, options: Mapping[str, Any], seconds: fl
     """
     from google.cloud.sql.connector import exceptions  # noqa: PLC0415 - an extra, see above
 
-    own = tuple(kind for _, kind in inspect.getmembers(exceptions, inspect.isclass) if issubclass(kind, Exception))
+    own = (kind for _, kind in inspect.getmembers(exceptions, inspect.isclass) if issubclass(kind, Exception))
+    failures: tuple[type[Exception], ...] = (*FAILURES, *own)
 
     def ask() -> "Connection[Cursor]":
         made: Connection[Cursor] = _connector().connect(
@@ -63,7 +64,7 @@ def connect(instance: str, address: str, options: Mapping[str, Any], seconds: fl
         return within(Deadline(seconds), ask)
     except pymysql.err.Error:
         raise
-    except (*FAILURES, *own) as error:
+    except failures as error:
         text = bounded(f"Cloud SQL {instance}: {str(error) or type(error).__name__}")
         raise pymysql.err.OperationalError(CR.CR_CONN_HOST_ERROR, text) from error
 
