@@ -129,13 +129,14 @@ def run(app: App) -> None:
       FALCON_INTERVAL=5s falcon-rm run
     """
     from falcon_rm import loop, probes
+    from falcon_rm.cloud import asked
     from falcon_rm.stop import Stop
 
     stop = Stop()
     stop.listen()
     settings = with_log(app)
     longest = settings.interval + settings.pass_timeout + settings.create_timeout
-    watcher = probes.Watcher(max(3 * settings.interval, longest))
+    watcher = probes.Watcher(max(3 * settings.interval, longest), asked=asked.counts)
     with probes.serving(settings.metrics_address, watcher):
         _await_schema(app, stop)
         watcher.begin()

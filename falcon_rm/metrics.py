@@ -114,6 +114,17 @@ def _held(made: Pass) -> Values:
     }
 
 
+def _creating(made: Pass) -> Values:
+    names = {view.cluster.id: view.cluster.name for view in made.snapshot.views if view.readable}
+    oldest: dict[Labels, float] = {}
+    for row in made.snapshot.pools:
+        asked = row.requested_at if row.state is PoolState.ACTIVE and row.up_at is None else None
+        if asked is not None and row.cluster_id in names:
+            key = (names[row.cluster_id], row.topology, row.mode.value)
+            oldest[key] = max(oldest.get(key, 0.0), made.snapshot.now - asked)
+    return oldest
+
+
 def _pools(made: Pass) -> Values:
     return Counter[Labels](
         (view.cluster.name, row.topology, live.status.value, row.mode.value) for view, live, row in _listed(made)
@@ -184,7 +195,7 @@ def _foreign(made: Pass) -> Values:
     }
 
 
-QUEUE = ("cluster", "topology")
+QUEUE, POOL = ("cluster", "topology"), ("cluster", "topology", "mode")
 
 GAUGES = (
     Gauge("falcon_jobs", "Jobs that are not over.", ("status", "reason"), _jobs),
@@ -192,6 +203,7 @@ GAUGES = (
     Gauge("falcon_oldest_waiting_seconds", "Age of the job that waits longest.", QUEUE, _oldest),
     Gauge("falcon_running_jobs", "Jobs whose pods all run.", QUEUE, _running),
     Gauge("falcon_slot_held_seconds", "Since when one job acquires; no sample: the slot is free.", QUEUE, _held),
+    Gauge("falcon_pool_creating_seconds", "Since when the oldest pool is made.", POOL, _creating),
     Gauge("falcon_pools", "Pools of ours that GKE lists.", ("cluster", "topology", "state", "mode"), _pools),
     Gauge("falcon_chips", "Chips of the pools of ours that GKE lists.", ("cluster", "state"), _chips),
     Gauge("falcon_reservation_size", "Size of a reservation that was asked for.", ("cluster", "unit"), _total),
@@ -208,6 +220,11 @@ GAUGES = (
 
 PASSES, STAGES = ("done", "unread", "no-database", "failed"), ("observe", "plan", "apply")
 ACTIONS = tuple(kind.__name__ for kind in ORDER)
+ENDS: tuple[Labels, ...] = (
+    (Status.SUCCEEDED, ""),
+    (Status.ABORTED, ""),
+    *((Status.FAILED, reason) for reason in Reason if (Status.PENDING, reason) not in PHASE),
+)
 RESULTS = (*(result.value for result in Result), "failed")
 
 COUNTERS = (
@@ -217,8 +234,11 @@ COUNTERS = (
     Family("falcon_stale_writes_total", "Writes that came second and had no effect.", ()),
     Family("falcon_unknown_reads_total", "Lists of a cluster that were not had.", ("cluster", "source")),
     Family("falcon_failed_starts_total", "Starts that failed.", ("reason",), tuple((why,) for why in FAILED_STARTS)),
-    Family("falcon_jobs_ended_total", "Jobs that came to their end.", ("status", "reason")),
+    Family("falcon_jobs_ended_total", "Jobs that came to their end.", ("status", "reason"), ENDS),
 )
+API_REQUESTS = Family("falcon_api_requests_total", "Requests to the clouds.", ("api", "method", "code"))
+"""Counted where they leave, in falcon_rm/cloud/asked.py; the code is ok or the class of the error."""
+
 HISTOGRAMS = (
     Family("falcon_pass_duration_seconds", "Time of a pass by stage.", ("stage",), buckets=SHORT),
     Family(

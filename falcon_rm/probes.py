@@ -18,13 +18,13 @@ from socketserver import ThreadingTCPServer
 
 import prometheus_client as prometheus
 from attrs import define, field, frozen
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from falcon_rm import __version__
 from falcon_rm.config import ConfigError
 from falcon_rm.loop import Pass
-from falcon_rm.metrics import COUNTERS, GAUGES, HISTOGRAMS, happened
+from falcon_rm.metrics import API_REQUESTS, COUNTERS, GAUGES, HISTOGRAMS, happened
 from falcon_rm.telemetry import log
 
 CONNECTION_SECONDS = 5
@@ -47,11 +47,13 @@ class Watcher(Collector):
     """
     What is kept of passes to tell it: the last one, when it ended, and counters since the process began.
 
-    *limit* is the age in seconds at which the last pass counts as stuck; *clock* never runs backwards.
+    *limit* is the age in seconds at which the last pass counts as stuck; *clock* never runs backwards;
+    *asked* tells what was asked of the clouds, by the labels of API_REQUESTS.
     """
 
     limit: float
     clock: Callable[[], float] = time.monotonic
+    asked: Callable[[], Mapping[tuple[str, ...], float]] = dict
     registry: prometheus.CollectorRegistry = field(factory=prometheus.CollectorRegistry)
     _last: Pass | None = None  # None: it broke off, or there was none
     _ended: float | None = None
@@ -92,9 +94,13 @@ class Watcher(Collector):
                 histogram = self._histograms[sample.name]
                 (histogram.labels(*sample.labels) if sample.labels else histogram).observe(max(0.0, sample.value))
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges of the last pass; none if it broke off, since nothing was measured."""
+    def collect(self) -> Iterator[Metric]:
+        """Yield what was asked, and the gauges of the last pass: none if it broke off, since nothing was measured."""
         yield _gauge("falcon_build_info", "The version that runs.", ("version",), {(__version__,): 1})
+        requests = CounterMetricFamily(API_REQUESTS.name, API_REQUESTS.help, labels=API_REQUESTS.labels)
+        for labels, count in sorted(self.asked().items()):
+            requests.add_metric(labels, count)
+        yield requests
         if self._success is not None:
             about = "When a pass that came to its end read the database."
             yield _gauge("falcon_last_success_timestamp_seconds", about, (), {(): self._success})

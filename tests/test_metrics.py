@@ -62,6 +62,19 @@ def test_queues() -> None:
     assert {("c1", "2x2"): 50} == gauges(done)["falcon_slot_held_seconds"]
 
 
+def test_a_pool_that_is_made() -> None:
+    """The oldest pool that was asked for and is not up has an age; one that is up or not read has none."""
+    older, newer = (
+        evolve(pool(job(name, "Pending/Provisioning")), requested_at=NOW - age, up_at=None)
+        for name, age in (("j1", 90), ("j2", 20))
+    )
+    up = evolve(pool(job("j3", "Running")), requested_at=NOW - 500, up_at=NOW - 400)
+    told = gauges(made(snapshot(pools=(older, newer, up))))
+    assert {("c1", "2x2", "on-demand"): 90} == told["falcon_pool_creating_seconds"]
+    assert "falcon_pool_creating_seconds" not in gauges(made(snapshot(pools=(up,))))
+    assert "falcon_pool_creating_seconds" not in gauges(made(snapshot(views=(unread(),), pools=(older,))))
+
+
 def test_jobs() -> None:
     """Jobs are counted by words of the contract; what is no such word is one "other"."""
     odd = job("odd", "Dreaming/Deeply")

@@ -131,10 +131,21 @@ def test_counters_stand_from_the_start() -> None:
     """What is counted stands at 0 before it first happens, so that its first time is seen as a rise."""
     told = families(probes.Watcher(30))
     assert 0 == told["falcon_failed_starts_total"]["capacity",]
+    assert 0 == told["falcon_jobs_ended_total"]["JobFailed", "Failed"]
+    assert 0 == told["falcon_jobs_ended_total"]["", "Succeeded"]
+    assert ("Waiting", "Failed") not in told["falcon_jobs_ended_total"]
     assert {(): 0} == told["falcon_stale_writes_total"]
     assert {"done": 0, "unread": 0, "no-database": 0, "failed": 0} == {
         result: value for (result,), value in told["falcon_passes_total"].items()
     }
+
+
+def test_what_was_asked_of_the_clouds() -> None:
+    """Requests are told by API, method and how they went, also while no pass ends; unasked has no sample."""
+    asked: dict[tuple[str, ...], float] = {("gke", "get_cluster", "ok"): 3.0}
+    told = families(probes.Watcher(30, asked=lambda: asked))
+    assert {("gke", "ok", "get_cluster"): 3} == told["falcon_api_requests_total"]
+    assert "falcon_api_requests_total" not in families(probes.Watcher(30))
 
 
 def test_the_loop_hands_every_pass_over() -> None:

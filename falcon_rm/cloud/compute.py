@@ -8,9 +8,10 @@ Google Compute Engine: reservations and workload policies (google-cloud-compute 
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from falcon_rm.cloud.asked import Name
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import bounded, translating
 from falcon_rm.cloud.retry import Deadline, ask, within
@@ -89,6 +90,9 @@ def zones_with(pages: Iterable[Any], name: str) -> tuple[str, ...]:
     return tuple(sorted(zones))
 
 
+RESERVATIONS, POLICIES = "ReservationsClient", "ResourcePoliciesClient"
+
+
 class ComputeAdapter:
     """
     Compute for one pass.
@@ -119,7 +123,7 @@ class ComputeAdapter:
         """Return a reservation; raises GONE if there is none of this name."""
         deadline = Deadline(self._read_seconds)
         request = {"project": project, "zone": zone, "reservation": name}
-        raw = self._call("read", lambda: self._client("ReservationsClient").get, request, deadline)
+        raw = self._call("read", RESERVATIONS, "get", request, deadline)
         return reservation(raw, project=project, name=name)
 
     def find_reservation(self, project: str, name: str) -> tuple[str, ...]:
@@ -129,10 +133,11 @@ class ComputeAdapter:
 
         def send() -> tuple[str, ...]:
             with translating("read"):
-                listing = self._client("ReservationsClient").aggregated_list
+                listing = self._client(RESERVATIONS).aggregated_list
                 return zones_with(listing(request=request, retry=None, timeout=deadline.left()).pages, name)
 
-        return ask(lambda: within(deadline, send), call="read", credential=self._credential)
+        asked = _name(RESERVATIONS, "aggregated_list")
+        return ask(lambda: within(deadline, send), name=asked, call="read", credential=self._credential)
 
     def ensure_policy(self, *, project: str, region: str, name: str, topology: str) -> None:
         """
@@ -148,7 +153,7 @@ class ComputeAdapter:
         body = {"name": name, "workload_policy": {"type_": POLICY_TYPE, "accelerator_topology": topology}}
         request = {**place, "resource_policy_resource": body}
         try:
-            made = self._call("create", lambda: self._client("ResourcePoliciesClient").insert_unary, request, deadline)
+            made = self._call("create", POLICIES, "insert_unary", request, deadline)
         except CloudError as error:
             if error.kind is not ErrorKind.EXISTS:  # somebody was first
                 raise
@@ -160,7 +165,7 @@ class ComputeAdapter:
     def _has_policy(self, place: dict[str, str], name: str, topology: str, deadline: Deadline) -> bool:
         request = {**place, "resource_policy": name}
         try:
-            found = self._call("read", lambda: self._client("ResourcePoliciesClient").get, request, deadline)
+            found = self._call("read", POLICIES, "get", request, deadline)
         except CloudError as error:
             if error.kind is ErrorKind.GONE:
                 return False
@@ -174,12 +179,13 @@ class ComputeAdapter:
             raise CloudError(ErrorKind.BUSY, f"policy {name} is {found.status}")
         return True
 
-    def _call(self, call: Call, method: Callable[[], Any], request: dict[str, Any], deadline: Deadline) -> Any:
+    def _call(self, call: Call, kind: str, method: str, request: dict[str, Any], deadline: Deadline) -> Any:
         def send() -> Any:
             with translating(call):
-                return method()(request=request, retry=None, timeout=deadline.left())
+                return getattr(self._client(kind), method)(request=request, retry=None, timeout=deadline.left())
 
-        return ask(lambda: within(deadline, send), call=call, credential=self._credential)
+        name = _name(kind, method)
+        return ask(lambda: within(deadline, send), name=name, call=call, credential=self._credential)
 
     def _client(self, kind: str) -> Any:
         with self._lock:
@@ -196,6 +202,10 @@ class ComputeAdapter:
         with self._lock:
             for client in self._clients.values():
                 client.transport.close()
+
+
+def _name(kind: str, method: str) -> Name:
+    return Name("compute", f"{kind.removesuffix('Client')}.{method}")
 
 
 def _raise_failure(made: Any) -> None:

@@ -31,6 +31,7 @@ from google.cloud.container_v1 import Operation as GkeOperation
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.code_pb2 import Code
 
+from falcon_rm.cloud.asked import Name
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import bounded, translating
 from falcon_rm.cloud.retry import Deadline, ask, within
@@ -324,7 +325,7 @@ class GkeAdapter:
             with translating(call):
                 return getattr(self._connected(), method)(request=dict(request), retry=None, timeout=bound.left())
 
-        return ask(lambda: within(bound, send), call=call, credential=self._credential)
+        return ask(lambda: within(bound, send), name=Name("gke", method), call=call, credential=self._credential)
 
     def _connected(self) -> Any:
         with self._lock:

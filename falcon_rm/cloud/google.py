@@ -12,6 +12,7 @@ from urllib.parse import quote
 import google.api_core.exceptions
 import google.auth.transport.requests
 
+from falcon_rm.cloud.asked import Name
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import bounded, translating
 from falcon_rm.cloud.retry import Deadline, ask, within
@@ -21,6 +22,9 @@ RESOURCE_MANAGER, STORAGE = "cloudresourcemanager.googleapis.com", "storage.goog
 
 POLICY_VERSION = 3
 """With this one conditions are shown; an older one would hide that there are some."""
+
+PERMITTED = Name("resource-manager", "testIamPermissions")
+BUCKET, POLICY = Name("storage", "buckets.get"), Name("storage", "buckets.getIamPolicy")
 
 
 class GoogleAdapter:
@@ -61,19 +65,19 @@ class GoogleAdapter:
     def permitted(self, project: str, permissions: Collection[str]) -> frozenset[str]:
         """Return those of the permissions that we have on a project."""
         url = f"{self._resource_manager}/v1/projects/{quote(project, safe='')}:testIamPermissions"
-        answer = self._call("POST", url, {"permissions": sorted(permissions)})
+        answer = self._call(PERMITTED, "POST", url, {"permissions": sorted(permissions)})
         return frozenset(str(each) for each in answer.get("permissions") or ())
 
     def is_uniform(self, bucket: str) -> bool:
         """Return whether access to a bucket is uniform; raises GONE if there is none of this name."""
-        answer = self._call("GET", f"{self._storage}/storage/v1/b/{quote(bucket, safe='')}?projection=noAcl")
+        answer = self._call(BUCKET, "GET", f"{self._storage}/storage/v1/b/{quote(bucket, safe='')}?projection=noAcl")
         uniform = (answer.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
         return uniform.get("enabled") is True
 
     def members(self, bucket: str) -> Mapping[str, frozenset[str]]:
         """Return role -> members of a bucket's own policy, without those under a condition."""
         url = f"{self._storage}/storage/v1/b/{quote(bucket, safe='')}/iam"
-        answer = self._call("GET", f"{url}?optionsRequestedPolicyVersion={POLICY_VERSION}")
+        answer = self._call(POLICY, "GET", f"{url}?optionsRequestedPolicyVersion={POLICY_VERSION}")
         roles: dict[str, frozenset[str]] = {}
         for binding in answer.get("bindings") or ():
             if not binding.get("condition"):
@@ -81,7 +85,7 @@ class GoogleAdapter:
                 roles[role] = roles.get(role, frozenset()) | frozenset(map(str, binding.get("members") or ()))
         return roles
 
-    def _call(self, method: str, url: str, body: Mapping[str, object] | None = None) -> Mapping[str, Any]:
+    def _call(self, name: Name, method: str, url: str, body: Mapping[str, object] | None = None) -> Mapping[str, Any]:
         deadline = Deadline(self._read_seconds)
 
         def send() -> Mapping[str, Any]:
@@ -97,7 +101,7 @@ class GoogleAdapter:
                 raise CloudError(ErrorKind.UNKNOWN, bounded(f"no object: {answer}"))
             return answer
 
-        return ask(lambda: within(deadline, send), call="read", credential=self._credential)
+        return ask(lambda: within(deadline, send), name=name, call="read", credential=self._credential)
 
 
 def _url(endpoint: str) -> str:

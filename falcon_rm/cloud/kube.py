@@ -16,6 +16,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient, AuthorizationV1Api, BatchV1Api, Configuration, CoreV1Api
 
+from falcon_rm.cloud.asked import Name
 from falcon_rm.cloud.credential import Credential
 from falcon_rm.cloud.errors import Expired, bounded, translating
 from falcon_rm.cloud.kube_values import POOL_LABEL, kube_event, live_work, pod, ready_node, understood
@@ -264,7 +265,11 @@ class KubeAdapter:
                 raise CloudError(ErrorKind.UNKNOWN, bounded(f"no object: {answer}"))
             return answer
 
-        return ask(lambda: within(deadline, send, abandon=self._cut), call=call, credential=self._credential)
+        def bounded_send() -> Raw:
+            return within(deadline, send, abandon=self._cut)
+
+        name = Name("kubernetes", method.__name__)
+        return ask(bounded_send, name=name, call=call, credential=self._credential)
 
     def _authorize(self, settings: Configuration) -> None:
         settings.api_key["authorization"] = f"Bearer {self._credential.token()}"

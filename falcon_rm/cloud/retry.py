@@ -6,6 +6,7 @@ How long and how often a cloud is asked.
 3. A refused credential is renewed once and the call repeated: it was refused before anything was done (P100).
 4. A create or delete is never repeated for any other reason: its outcome is looked at first. The libraries' own retries
    are off everywhere.
+5. Whatever asks a cloud passes here, so here it is counted.
 """
 
 import threading
@@ -17,6 +18,7 @@ from typing import Protocol, TypeVar
 from attrs import field, frozen
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
+from falcon_rm.cloud.asked import Name, counted
 from falcon_rm.cloud.errors import Unauthenticated, Unavailable
 from falcon_rm.core.errors import Call
 from falcon_rm.core.words import CloudError, ErrorKind
@@ -55,12 +57,13 @@ class Deadline:
         return left
 
 
-def ask(send: Callable[[], T], *, call: Call, credential: Renewable) -> T:
+def ask(send: Callable[[], T], *, name: Name, call: Call, credential: Renewable) -> T:
     """
     Return what *send* returns, asked twice at most.
 
     Args:
         send: One request under its caller's deadline; raises CloudError.
+        name: What each request counts as.
         call: What is asked: only a read is repeated because nobody took it.
         credential: Renewed before a request that was refused for it is repeated.
     """
@@ -79,7 +82,7 @@ def ask(send: Callable[[], T], *, call: Call, credential: Renewable) -> T:
         before_sleep=prepare,
         reraise=True,
     )
-    return policy(send)
+    return policy(lambda: counted(name, send))
 
 
 def within(deadline: Deadline, send: Callable[[], T], *, abandon: Callable[[], None] | None = None) -> T:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from cloudsim.premises import Premises
 
+from falcon_rm.cloud.asked import Name, counts
 from falcon_rm.cloud.clouds import GoogleClouds
 from falcon_rm.cloud.credential import SCOPES, Credential
 from falcon_rm.cloud.errors import Unauthenticated, Unavailable
@@ -15,6 +16,7 @@ from falcon_rm.core.live import ClusterInfo
 from falcon_rm.core.model import Cluster
 from falcon_rm.core.words import CloudError, ErrorKind
 
+NAME = Name("gke", "list_node_pools")
 CALLS: tuple[Call, ...] = ("create", "delete", "read", "submit")
 
 
@@ -48,10 +50,10 @@ def test_only_a_read_is_tried_again(call: Call) -> None:
     """Nobody took it: a read is asked once more, anything else is looked at."""
     service = Service(Unavailable(ErrorKind.UNKNOWN, "down"))
     if call == "read":
-        assert ("answer", 2) == (ask(service, call=call, credential=Renewals()), service.asked)
+        assert ("answer", 2) == (ask(service, name=NAME, call=call, credential=Renewals()), service.asked)
         return
     with pytest.raises(Unavailable):
-        ask(service, call=call, credential=Renewals())
+        ask(service, name=NAME, call=call, credential=Renewals())
     assert 1 == service.asked
 
 
@@ -59,7 +61,7 @@ def test_only_a_read_is_tried_again(call: Call) -> None:
 def test_refused_credential_is_renewed_once(call: Call) -> None:
     """Whatever was asked, a refused credential is renewed once (P100)."""
     credential, service = Renewals(), Service(Unauthenticated(ErrorKind.BUSY, "stale"))
-    assert "answer" == ask(service, call=call, credential=credential)
+    assert "answer" == ask(service, name=NAME, call=call, credential=credential)
     assert (1, 2) == (credential.count, service.asked)
 
 
@@ -68,7 +70,7 @@ def test_two_tries_at_most(kind: type[CloudError]) -> None:
     """The second refusal is the answer."""
     service = Service(*(kind(ErrorKind.UNKNOWN, str(number)) for number in range(5)))
     with pytest.raises(CloudError, match="1"):
-        ask(service, call="read", credential=Renewals())
+        ask(service, name=NAME, call="read", credential=Renewals())
     assert 2 == service.asked
 
 
@@ -77,7 +79,7 @@ def test_other_errors_are_final(kind: ErrorKind) -> None:
     """Any other error is told at once."""
     service = Service(CloudError(kind, "no"))
     with pytest.raises(CloudError):
-        ask(service, call="read", credential=Renewals())
+        ask(service, name=NAME, call="read", credential=Renewals())
     assert 1 == service.asked
 
 
@@ -161,3 +163,13 @@ def test_clouds_cost_nothing_before_they_are_asked() -> None:
     info = ClusterInfo((), None, None, "gke.goog")
     clouds.kubernetes(Cluster(id="c", name="c", project="p", location="l", tpu_type="v7x"), info)
     clouds.close()
+
+
+def test_every_request_counts_by_how_it_went() -> None:
+    """A second try is a request of its own, each by ok or the class of its error."""
+    name = Name("gke", "one-of-this-test")
+    ask(Service(Unavailable(ErrorKind.UNKNOWN, "down")), name=name, call="read", credential=Renewals())
+    with pytest.raises(CloudError):
+        ask(Service(CloudError(ErrorKind.QUOTA, "no")), name=name, call="create", credential=Renewals())
+    found = {code: count for (api, method, code), count in counts().items() if (api, method) == ("gke", name.method)}
+    assert {"unknown": 1, "ok": 1, "quota": 1} == found

@@ -16,6 +16,9 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield opened
 
 
+API_METHODS = ('api="gke",method="list_node_pools"', 'api="kubernetes",method="list_namespaced_job"')
+
+
 def free_address() -> str:
     """Return an address of loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -44,6 +47,7 @@ def test_probes_of_a_process(there: Site, database: str) -> None:
     assert (200, "ok\n") == get(address, "/livez")
     told = get(address, "/metrics")[1].splitlines()
     assert {'falcon_cluster_up{cluster="tpuv6e"} 1.0', 'falcon_cluster_up{cluster="tpuv7x"} 1.0'} <= set(told)
+    assert [] == [name for name in API_METHODS if not any(name in line and 'code="ok"' in line for line in told)]
     process.kill(signal.SIGTERM)
     assert 0 == process.wait(10).code
 
