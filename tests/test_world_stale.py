@@ -1,0 +1,153 @@
+"""
+R5: each read of each pass answered from every earlier state of that run, without any one item, cut anywhere; the same
+for the rows and for the second reading of ids. No live pool goes, no verdict is false, nothing runs twice.
+
+1. Earlier answers are what the world as it was before each earlier pass answers to the same question.
+2. What a read that fails does is test_world_faults.py's.
+3. That nothing happened wrongly is held by the laws after each pass, by the ends, and by the attempts made: a stale
+   answer may cost passes, it costs no attempt, no pool and no run.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from attrs import frozen
+from cloudsim.errors import KubeError, SimError
+from cloudsim.faults import Call, Fault
+from proving import Key, Proof, State, begin, go_on, make_pass, may_end, rare_collections
+from scenarios import SCENARIOS
+from strikes import DELAYS, Seam, Site, Strike, items_of, with_items
+from world import Falcon
+
+from falcon_rm.core.manifest import NAMESPACE
+
+LIVES = (
+    "one host", "a v7x slice", "flex-start", "reservation for one of two", "reservation full for a while", "lost once",
+    "fails", "cpu", "a pool for two", "aborted: j1 Running",
+)  # fmt: skip
+
+
+@frozen
+class Instead:
+    """Another answer in the place of the one there is."""
+
+    old: Any
+
+    def __call__(self, answer: Any) -> Any:
+        return self.old
+
+
+def views(seam: Seam, site: Site, past: list[State]) -> Iterator[Strike]:
+    """Yield every old, short or partial answer to one read of a pass."""
+    call, now = seam.calls[site.number], seam.forks[seam.fork_before[site.number]]
+    if site.of_store:
+        for number, state in enumerate(past):
+            old = getattr(state.falcon.store, site.name)(*seam.written[site.number][1])
+            yield Strike(f"as before pass {number}", "replayed", change=Instead(old))
+        return
+    assert call is not None
+    answer = ask(now, call)
+    items = items_of(answer)
+    seen = [answer]
+    for number, state in enumerate(past):
+        old = ask(state.falcon, call)
+        if old is not None and old not in seen:
+            seen.append(old)
+            yield Strike(f"as before pass {number}", "changed", change=Instead(old))
+    for index in range(len(items or ())):
+        assert items is not None
+        without = with_items(answer, [*items[:index], *items[index + 1 :]])
+        yield Strike(f"without item {index}", "changed", change=Instead(without))
+        yield Strike(f"cut at item {index}", "changed", change=Instead(with_items(answer, items[:index])))
+
+
+def ask(falcon: Falcon, call: Call) -> Any:
+    """Return what a world answers to a read, past the seam; None if it refuses."""
+    service, method, *_ = call.name.split(".")
+    try:
+        if service == "kube":
+            kube = falcon.sim.kube("/".join(call.target.split("/")[:6]))
+            return getattr(kube, f"_{method}")(*call.arguments)
+        owner = falcon.sim.gke if service == "gke" else falcon.sim.compute
+        return getattr(owner, PRIVATE.get(method, f"_{method}"))(*call.arguments)
+    except (SimError, KubeError):
+        return None
+
+
+PRIVATE = {"get_resource_policy": "_get_policy", "aggregated_reservations": "_aggregated"}
+"""Method of the simulated Google Cloud -> what answers it, where the name is another one."""
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_every_old_or_short_view(name: str, proof: Callable[[int, int], None]) -> None:
+    """Whatever old or short answer one read gets, the life ends as it should, at the cost of passes alone."""
+    found, past = Proof(SCENARIOS[name]), list[State]()
+    planned = executed = 0
+    with rare_collections():
+        for key, state in list(found.quiet(begin(found.scenario))):
+            for site, strike in views_of_a_pass(state, past):
+                planned += 1
+                look(found, key, state, site, strike)
+                executed += 1
+            past.append(state)
+    assert planned > 0
+    proof(planned, executed)
+
+
+def views_of_a_pass(state: State, past: list[State]) -> Iterator[tuple[Site, Strike]]:
+    """Yield every read of a pass with each answer it may get instead."""
+    whole = state.fork()
+    seam = Seam(whole.falcon, keeps=True)
+    make_pass(whole.falcon, seam)
+    for site in seam.sites:
+        if not site.mutating:
+            yield from ((site, strike) for strike in views(seam, site, past))
+
+
+def look(found: Proof, key: Key, state: State, site: Site, strike: Strike) -> None:
+    """Make one pass on such an answer, and hold what comes of it against the life without it."""
+    struck = state.fork()
+    where = f"{site.name} {strike.name}, {state.falcon.describe()}"
+    try:
+        made = make_pass(struck.falcon, Seam(struck.falcon, {site.number: strike}))
+        after, quiet = found.prove(go_on(struck, made, struck=True)), found.proved[key]
+    except AssertionError as error:
+        raise AssertionError(f"{where}: {error}") from error
+    assert may_end(after.ends, found.scenario, DELAYS), f"{where}: it ends as {after.ends}"
+    assert after.attempts <= quiet.attempts, f"{where}: it takes another attempt"
+
+
+def until_seen(state: str) -> Falcon:
+    """Return a world whose job was just seen to reach a state, its pool listed before."""
+    falcon = SCENARIOS["a slice"].build()
+    falcon.until_state("j1", state)
+    return falcon
+
+
+def test_one_short_list_of_jobs_ends_no_run() -> None:
+    """A Job that one list lacks and the next one has is not gone: the run goes on to its own end."""
+    falcon = until_seen("Running")
+    falcon.sim.faults.add(Fault("kube.list.jobs", "partial", drop=0))
+    falcon.step()
+    assert "Running" == falcon.state("j1")
+    falcon.settle()
+    assert "Succeeded" == falcon.state("j1")
+
+
+def test_one_short_list_of_pools_costs_no_pool() -> None:
+    """A pool that one list lacks and the next one has is not lost: it is not given up, and no other one is made."""
+    falcon = until_seen("Pending/Dispatching")
+    falcon.sim.faults.add(Fault("gke.list_node_pools", "partial", drop=1))
+    falcon.step()
+    assert "j1" == falcon.ledger("falcon-j1").lease
+    falcon.settle()
+    assert (["falcon-j1"], "Succeeded") == (falcon.creates(), falcon.state("j1"))
+
+
+def test_what_two_lists_lack_is_gone() -> None:
+    """A Job that people delete after it was seen is missing from both lists: the job ends."""
+    falcon = until_seen("Running")
+    falcon.sim.kube(falcon.clusters["c1"].path).delete_by_hand("jobs", NAMESPACE, "falcon-j1")
+    falcon.settle()
+    assert "Failed/JobFailed" == falcon.state("j1")
