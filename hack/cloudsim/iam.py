@@ -8,6 +8,9 @@ What IAM lets the caller do: each method needs the permissions that Google's doc
 """
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import yaml
 
 from cloudsim.errors import SimError
 
@@ -29,10 +32,18 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """Call -> the permissions it needs; one that stands in no row needs none."""
 
+ROLE = Path(__file__).resolve().parent.parent / "deploy" / "iam" / "falcon-controller.role.yaml"
+"""The role that a real project grants; there is no second list."""
 
-def refusal(granted: Collection[str], call: str, target: str) -> SimError | None:
+
+def granted() -> frozenset[str]:
+    """Return what Falcon is granted: the role, and acting as the nodes' service account."""
+    return frozenset({*yaml.safe_load(ROLE.read_text(encoding="utf-8"))["includedPermissions"], ACT_AS})
+
+
+def refusal(permissions: Collection[str], call: str, target: str) -> SimError | None:
     """Return what Google answers to a call for which a permission is missing; None if there is none."""
-    missing = next((permission for permission in NEEDED.get(call, ()) if permission not in granted), None)
+    missing = next((permission for permission in NEEDED.get(call, ()) if permission not in permissions), None)
     if missing is None:
         return None
     if missing == ACT_AS:

@@ -1,33 +1,28 @@
 """
 The least-privilege role of hack/deploy: a load that meets every method runs under it, and each permission is needed.
 
+Every other scenario on the wire runs under it too (`wire.py`). What is shown here is that nothing of it is too much.
 Some passes are enough to be told: whatever is missing stands in a job's message or in the cluster's problem.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from cloudsim.iam import ACT_AS, CONNECT, NEEDED
+from cloudsim.iam import ACT_AS, CONNECT, NEEDED, granted
 from wire import StartOnWire, WireFalcon
 from world import cluster, spec
 
 pytest_plugins = ["doors"]
 
-ROLE = Path(__file__).parents[2] / "hack" / "deploy" / "iam" / "falcon-controller.role.yaml"
-PERMISSIONS = tuple(yaml.safe_load(ROLE.read_text(encoding="utf-8"))["includedPermissions"])
-GRANTED = frozenset({*PERMISSIONS, ACT_AS})
-"""The role, and what is granted on the nodes' service account."""
-
+GRANTED = granted()
 C1 = cluster("c1", "v7x", location="us-central1", default_reservation="r", endpoint="dns")
 ROUNDS = 12
 
 
-def started(start: StartOnWire, granted: frozenset[str]) -> WireFalcon:
+def started(start: StartOnWire, permissions: frozenset[str]) -> WireFalcon:
     """Start with a multi-host job in a reservation whose zone is to be found, one of flex-start, one on demand."""
     falcon = start(C1)
-    falcon.sim.permissions = granted
+    falcon.sim.permissions = permissions
     falcon.sim.add_reservation("p", "us-central1-a", "r", "tpu7x-standard-4t", 4)
     falcon.submit("reserved", spec("2x2x2", "v7x", ""))
     falcon.submit("flexible", spec("2x2x1", "v7x", "flex-start"))

@@ -3,13 +3,15 @@ Falcon on the wire: MySqlStore on a real server and the real client libraries ag
 
 1. The interface is world.Falcon's, so that every scenario runs in memory and on the wire (`doors.py`).
 2. Nobody waits: the cloud's clock moves when a test says so, and the database's follows on every connection.
-3. Clients and connections live for one pass, the credential for the harness, as in the process.
+3. IAM grants what a real project grants: the role of hack/deploy.
+4. Clients and connections live for one pass, the credential for the harness, as in the process.
 """
 
 from contextlib import AbstractContextManager
 from math import ceil
 from typing import Any, Protocol
 
+from cloudsim.iam import granted
 from cloudsim.tempo import Tempo
 from cloudsim.workload import Workload
 from cloudsim_fixtures import Serve
@@ -49,6 +51,7 @@ class WireFalcon(Falcon):
     ) -> None:
         self.url = url
         super().__init__(*clusters, bounds=bounds, tempo=tempo or STEADY)
+        self.sim.permissions = granted()
         self.sim.default_workload = Workload(seconds=8)
         self.doors = serve(self.sim)
         self.credential = Credential()

@@ -12,7 +12,7 @@ from urllib.error import URLError
 import pytest
 import yaml
 from attrs import frozen
-from cloudsim.iam import ACT_AS
+from cloudsim.iam import granted
 from cloudsim.premises import Premises
 from cloudsim.real_planes import RealKubernetes
 from cloudsim.server import CloudSim
@@ -28,7 +28,6 @@ from falcon_rm.submission import NewJob
 
 EDGE = "projects/poc-tpu-partner/locations/us-central1/clusters/tpuv7x-64-node"
 RESERVATION = "ghostfish-kankgdm2b4m7f"
-ROLE = DEPLOY / "iam" / "falcon-controller.role.yaml"
 SPEC = {"image": "busybox", "command": "true", "device_type": "v7x", "device_topo": "2x2x2"}
 PATIENCE = 240.0
 STOP_SECONDS = 10
@@ -50,8 +49,7 @@ def site(premises: Premises, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     world = World(start=time.time(), tempo=brisk())
     world.add_cluster(EDGE, ["us-central1-a"])
     world.add_reservation("poc-tpu-partner", "us-central1-a", RESERVATION, "tpu7x-standard-4t", 16)
-    granted = yaml.safe_load(ROLE.read_text(encoding="utf-8"))["includedPermissions"]
-    world.permissions = frozenset({*granted, ACT_AS})
+    world.permissions = granted()
     real = RealKubernetes(world, premises)
     try:
         with CloudSim(world, tmp_path_factory.mktemp("cloud"), premises=premises, speed=1.0, real=real) as sim:
