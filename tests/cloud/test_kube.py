@@ -527,3 +527,12 @@ def test_nobody_to_speak_to(authority: Authority, certificate: str | None) -> No
     info = ClusterInfo((), "127.0.0.1:1", certificate or authority.pem.decode())
     adapter = KubeAdapter(CLUSTER, info, credential=Credential(), read_seconds=5)
     assert ErrorKind.UNKNOWN == failed(lambda: adapter.list_works("")).kind
+
+
+def test_home_of_the_pods(adapter: KubeAdapter, cloud: Cloud) -> None:
+    """Whether namespace and service account are there is asked of their names; only a NotFound says no."""
+    assert not adapter.has_namespace()
+    cloud.answers[("GET", ACCOUNT)] = [refusal(404, "NotFound", 'serviceaccounts "falcon-job" not found')]
+    assert adapter.service_account() is None
+    cloud.answers[("GET", ACCOUNT)] = [Answer(404, "404 page not found")]
+    assert ErrorKind.UNKNOWN == failed(adapter.service_account).kind
