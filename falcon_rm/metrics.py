@@ -220,6 +220,8 @@ GAUGES = (
 
 PASSES, STAGES = ("done", "unread", "no-database", "failed"), ("observe", "plan", "apply")
 ACTIONS = tuple(kind.__name__ for kind in ORDER)
+STAGE: tuple[Labels, ...] = tuple((stage,) for stage in STAGES)
+ACQUIRED: tuple[Labels, ...] = (("started",), ("failed",))
 ENDS: tuple[Labels, ...] = (
     (Status.SUCCEEDED, ""),
     (Status.ABORTED, ""),
@@ -240,9 +242,9 @@ API_REQUESTS = Family("falcon_api_requests_total", "Requests to the clouds.", ("
 """Counted where they leave, in falcon_rm/cloud/asked.py; the code is ok or the class of the error."""
 
 HISTOGRAMS = (
-    Family("falcon_pass_duration_seconds", "Time of a pass by stage.", ("stage",), buckets=SHORT),
+    Family("falcon_pass_duration_seconds", "Time of a pass by stage.", ("stage",), STAGE, SHORT),
     Family(
-        "falcon_acquire_seconds", "From claiming the slot to the start, or its failure.", ("result",), buckets=HOURS
+        "falcon_acquire_seconds", "From claiming the slot to the start, or its failure.", ("result",), ACQUIRED, HOURS
     ),
     Family("falcon_dispatch_latency_seconds", "From joining a queue to all pods running.", (), buckets=HOURS),
     Family("falcon_run_seconds", "Run time of jobs that ended.", ("status",), buckets=HOURS),

@@ -72,9 +72,10 @@ class Watcher(Collector):
             )
             for each in HISTOGRAMS
         }
-        for each in COUNTERS:
+        families: Mapping[str, prometheus.Counter | prometheus.Histogram] = {**self._counters, **self._histograms}
+        for each in (*COUNTERS, *HISTOGRAMS):
             for labels in each.known:
-                self._counters[each.name].labels(*labels)
+                families[each.name].labels(*labels)
         self.registry.register(self)
 
     def begin(self) -> None:

@@ -22,7 +22,14 @@ from hypothesis import HealthCheck, settings
 from falcon_rm.cloud.database import Database, parse_url
 from falcon_rm.cloud.schema import migrate, sql_files
 
-pytest_plugins = ["cloudsim_fixtures", "database_roles", "database_servers", "kube_table", "store_stage"]
+pytest_plugins = [
+    "cloudsim_fixtures",
+    "database_roles",
+    "database_servers",
+    "kube_table",
+    "prometheus_there",
+    "store_stage",
+]
 
 # dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
 settings.register_profile("dev", deadline=None)

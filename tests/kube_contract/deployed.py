@@ -29,16 +29,29 @@ LABELS = {"type": "object", "additionalProperties": TEXT}
 SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}}
 ENDPOINT = {"type": "object", "required": ["port"], "properties": {"port": TEXT, "interval": TEXT}}
 SCRAPED = {"selector": SELECTOR, "endpoints": {**LIST_OF, "items": ENDPOINT}}
+RULE = {
+    "type": "object",
+    "required": ["expr"],
+    "properties": {"alert": TEXT, "record": TEXT, "expr": TEXT, "for": TEXT, "labels": LABELS, "annotations": LABELS},
+}
+GROUP = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": TEXT, "interval": TEXT, "rules": {**LIST_OF, "items": RULE}},
+}
+RULES = {"groups": {**LIST_OF, "items": GROUP}}
 FOREIGN: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("monitoring.googleapis.com", "PodMonitoring"): SCRAPED,
+    ("monitoring.googleapis.com", "Rules"): RULES,
     ("monitoring.coreos.com", "ServiceMonitor"): SCRAPED,
+    ("monitoring.coreos.com", "PrometheusRule"): RULES,
 }
 """Kinds of others' operators -> the fields of their spec that are used here."""
 
 
 def definition(group: str, kind: str, fields: Mapping[str, Any]) -> Json:
     """Return the definition of a kind that takes these fields and no other."""
-    plural = kind.lower() + ("" if kind.endswith("ing") else "s")
+    plural = kind.lower() + ("" if kind.endswith(("ing", "s")) else "s")
     spec = {"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object", "properties": fields}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": spec}}
     return {

@@ -151,7 +151,7 @@ def test_the_fallback_with_a_password_from_a_file(site: Site, identified: str, r
     url = url_of(address, password=False)
     overlay = component(tmp_path / "overlay", "overlays/cronjob", "password-file", FALCON_DATABASE_URL=url)
     rendered = site.kubectl.render(overlay)
-    assert {"Deployment", "PodMonitoring"}.isdisjoint(each["kind"] for each in yaml.safe_load_all(rendered))
+    assert {"Deployment", "PodMonitoring", "Rules"}.isdisjoint(each["kind"] for each in yaml.safe_load_all(rendered))
     site.kubectl.apply(rendered)
     enter(roles)
     made = cronjob(site.admin)
@@ -203,6 +203,7 @@ def test_every_component_is_taken(site: Site, tmp_path: Path) -> None:
     overlay = component(tmp_path / "overlay", "overlays/example", "prometheus-operator")
     applied = site.kubectl.apply(site.kubectl.render(overlay))
     assert "servicemonitor.monitoring.coreos.com/falcon-controller" in applied
+    assert "prometheusrule.monitoring.coreos.com/falcon-controller" in applied
     service = site.admin.must("GET", f"/api/v1/namespaces/{NAMESPACE}/services/falcon-metrics")
     labels = deployment(site.admin).pod["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
