@@ -225,6 +225,8 @@ def _see_alive(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen
         return WorkSeen.UNKNOWN
     if pods.count_running(seen) >= live.parallelism:
         return WorkSeen.RUNNING
+    if phase is Phase.DISPATCHING and job.dispatched_at is None:
+        return WorkSeen.UNRECORDED  # by hand: no bound would ever end it
     late = job.dispatched_at is not None and any(
         scene.age(job.dispatched_at) > reason.limit(scene.bounds)
         for reason in pods.held_up(live, seen, scene.views[job.cluster_id or ""].events)

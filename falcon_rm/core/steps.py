@@ -85,7 +85,9 @@ def _queue(case: Case) -> Action | None:
     reason = Reason.CLUSTER_BUSY if decision.kind is Kind.BUSY else decision.reason
     columns: dict[str, Value] = {}
     if job.queued_at is None:
-        columns |= {"queued_at": NOW, "topology": case.task.topology}
+        columns |= {"queued_at": NOW}
+    if job.topology != case.task.topology:
+        columns |= {"topology": case.task.topology}
     if decision.kind is Kind.PLACE and decision.cluster_id != job.cluster_id:
         columns |= {"cluster_id": decision.cluster_id, "retry_at": None}
     change = case.change(
@@ -113,7 +115,12 @@ def _claim(case: Case, decision: Decision) -> Action:
     }
     if task.shape is None:
         return case.change(
-            "starts", to_reason=Reason.DISPATCHING, message=decision.message, columns=columns, attempt=attempt
+            "starts",
+            to_reason=Reason.DISPATCHING,
+            message=decision.message,
+            columns=columns,
+            topology=task.topology,
+            attempt=attempt,
         )
     assert decision.mode is not None
     columns |= {"node_pool_name": decision.pool.name if decision.pool else name, "supply_mode": decision.mode}
@@ -122,6 +129,7 @@ def _claim(case: Case, decision: Decision) -> Action:
         to_reason=Reason.PROVISIONING,
         message=decision.message,
         columns=columns,
+        topology=task.topology,
         takes_slot=job.actor,
         takes=decision.pool.name if decision.pool else None,
         makes=None if decision.pool else _new_pool(case, decision.mode, name, attempt),
