@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from container import Container
 
 ROOT = Path(__file__).parents[2]
-KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=\s]{64}|\"private_key\"\s*:\s*\"-----BEGIN")
+KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s|\\n)+[A-Za-z0-9+/=\s\\]{64}")
 SECRET_NAMES = re.compile(
     r"(^|/)(\.netrc|\.pypirc|pip\.conf|id_(rsa|dsa|ecdsa|ed25519)|.*credentials?\.json|.*\.p12|auth\.json)$"
 )
@@ -52,6 +53,14 @@ def test_two_builds_are_one(container: Container) -> None:
     """The same source gives the same layers, to the byte."""
     first, second = json.loads((container.image / "builds.json").read_text(encoding="utf-8"))
     assert first == second
+
+
+def test_a_key_is_known_as_one() -> None:
+    """As a file, and within the JSON of a service account."""
+    key = trustme.CA().private_key_pem.bytes()
+    assert [True, True] == [
+        bool(KEY.search(text)) for text in (key, json.dumps({"private_key": key.decode()}).encode())
+    ]
 
 
 def test_no_layer_holds_what_does_not_belong_there(container: Container) -> None:
