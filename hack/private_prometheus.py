@@ -112,13 +112,19 @@ def free_address() -> str:
 
 
 @contextmanager
-def scraping(target: str, folder: Path, *, seconds: float = 1) -> Iterator[Server]:
-    """Scrape HOST:PORT every so many seconds for as long as the block lasts. Raises NoPrometheus."""
+def scraping(target: str, folder: Path, *, rules: Path | None = None) -> Iterator[Server]:
+    """
+    Scrape HOST:PORT every second for as long as the block lasts, and judge by these rules.
+
+    Raises:
+        NoPrometheus: there is none, or it does not start.
+    """
     program, address = find("prometheus"), free_address()
     if program is None:
         raise NoPrometheus("no prometheus: hack/telemetry --get gets one")
     settings = {
-        "global": {"scrape_interval": f"{seconds:g}s", "scrape_timeout": f"{seconds:g}s"},
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "5s"},
+        "rule_files": [str(rules)] if rules else [],
         "scrape_configs": [{"job_name": "falcon", "static_configs": [{"targets": [target]}]}],
     }
     (folder / "prometheus.yml").write_text(json.dumps(settings), encoding="utf-8")
