@@ -333,7 +333,7 @@ def _delete_work(case: Case) -> Action | None:
     return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why)
 
 
-def _release(case: Case) -> Action | None:
+def _release(case: Case) -> Action:
     pool = case.scene.pool_of(case.job)
     keep = case.step.verb is Verb.RELEASE and pool is not None and case.demand.wants(pool)
     ended = "released"
@@ -344,8 +344,7 @@ def _release(case: Case) -> Action | None:
         denied = submission and submission.error and submission.error.kind is ErrorKind.CLUSTER
         ended = "cluster" if denied else "nodes"
     given = case.give_up(ended, keep=keep)
-    if given is None:
-        return None
+    assert given is not None  # a pool that the job does not hold is seen as none
     return case.change("hands its pool on" if keep else "gives its pool up", gives_up=given)
 
 

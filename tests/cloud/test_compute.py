@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import google.cloud.compute_v1  # noqa: F401 - it takes seconds, which would be the first test's
 import pytest
 import tiny_servers
 from cloudsim.premises import Premises

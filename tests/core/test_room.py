@@ -10,6 +10,7 @@ from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Reservation
 from falcon_rm.core.model import Job, Pool, Snapshot
 from falcon_rm.core.plan import plan
+from falcon_rm.core.room import reservation_path
 from falcon_rm.core.room import room as slices
 from falcon_rm.core.scene import scene
 from falcon_rm.core.words import Mode, PoolState
@@ -190,3 +191,8 @@ def test_reservation_is_named_by_its_path() -> None:
     change = next(a for a in plan(snapshot(waits, views=(shown,))).actions if isinstance(a, Change))
     assert change.makes is not None
     assert path == change.makes.reservation
+
+
+def test_cluster_without_a_reservation() -> None:
+    """It has no path of one."""
+    assert reservation_path(cluster()) is None

@@ -395,3 +395,18 @@ def test_running_row_without_a_job_fails() -> None:
     """A row that was edited: it names no uid and nothing was ever submitted."""
     of = job("j1", "Running", job_uid=None)
     assert "JobFailed" == change(world(of, pool(of), live(pool(of)))).columns["outcome"]
+
+
+def test_name_that_something_bears_already_is_passed_over() -> None:
+    """A row that forgot its attempts, as after a restore, takes the first attempt whose name is free."""
+    of = job("j1")
+    borne = pool(of, lease=None, state=PoolState.DELETED)
+    made = change(snapshot(of, views=(view(),), pools=(borne,))).makes
+    assert made is not None
+    assert ("falcon-j1", "falcon-j1-2") == (borne.name, made.name)
+
+
+@pytest.mark.parametrize("status", ["Succeeded", "Failed", "Aborted"])
+def test_row_that_is_over(status: str) -> None:
+    """Nothing is done for a terminal row that was read."""
+    assert () == plan(snapshot(job("j1", status), views=(view(),))).actions
