@@ -122,7 +122,13 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 drawn=True,
             ),
             Panel("Jobs that run", "By queue.", (Query(f"falcon_running_jobs{{{ON}}}", QUEUE),), stacked=True),
-            Panel("From queue to pods", "Dispatch latency.", quantiles("falcon_dispatch_latency_seconds"), "s"),
+            Panel(
+                "From queue to pods",
+                "Dispatch latency of jobs that came to run.",
+                quantiles("falcon_dispatch_latency_seconds"),
+                "s",
+                drawn=True,
+            ),
             Panel("Run time", "Of jobs that ended.", quantiles("falcon_run_seconds", "status", "{{status}}"), "s"),
         ),
     ),
@@ -131,7 +137,7 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
         (
             Panel(
                 "Slot held",
-                "How long one job has been acquiring; only one of a queue does.",
+                "How long one job has been acquiring.",
                 (Query(f"falcon_slot_held_seconds{{{ON}}}", QUEUE),),
                 "s",
                 drawn=True,
@@ -156,8 +162,9 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
             Panel(
                 "Pools",
                 "As GKE lists them.",
-                (Query(f"sum by (cluster, state, mode) (falcon_pools{{{ON}}})", "{{cluster}} {{state}} {{mode}}"),),
+                (Query(f"sum by (state, mode) (falcon_pools{{{ON}}})", "{{state}} {{mode}}"),),
                 stacked=True,
+                drawn=True,
             ),
             Panel(
                 "Reservation",
@@ -221,7 +228,7 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
             Panel("Read whole", "1: everything of it was read.", (Query(f"falcon_cluster_up{{{ON}}}", "{{cluster}}"),)),
             Panel(
                 "Requests",
-                "A minute, by API.",
+                "To the clouds a minute, by API.",
                 (rate("falcon_api_requests_total", "api", legend="{{api}}"),),
                 drawn=True,
             ),
@@ -270,7 +277,6 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                     ),
                 ),
                 "s",
-                drawn=True,
             ),
             Panel(
                 "Writes that came second",
@@ -279,7 +285,7 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
             ),
             Panel(
                 "Actions",
-                "A minute.",
+                "Done a minute, by kind.",
                 (rate("falcon_actions_total", "action", '{result="done"}', legend="{{action}}"),),
                 width=12,
                 stacked=True,
