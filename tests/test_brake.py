@@ -146,7 +146,7 @@ def test_wrong_database() -> None:
 
 
 def test_older_database_of_the_same_instance() -> None:
-    """A backup that knows no job and no pool enters what it sees as found: what runs there lives on (P26, P28)."""
+    """A backup that knows no job and no pool enters what it sees as found: what runs there lives on."""
     falcon = with_pools(10, 10)
     before = held(falcon)
     falcon.store.pools.clear()
