@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import private_mysql
@@ -63,7 +64,7 @@ def main() -> int:
     servers = [kind for kind in private_mysql.SERVERS if private_mysql.is_there(kind)]
     print(f"{cores} cores, Python {python}, {platform.machine()}, servers: {', '.join(servers)}")
     tell(Figure("what", "size", "figure", "target"))
-    for figure in (*in_memory(), *(each for kind in servers for each in on_server(kind)), *memory()):
+    for figure in chain(in_memory(), *map(on_server, servers), memory()):
         tell(figure)
     return 0
 
