@@ -75,8 +75,10 @@ class Commands(click.Group):
 
 
 def _complain(text: str, code: int) -> int:
-    """Say what went wrong in one line, and return the exit code."""
-    click.echo("error: " + " ".join(text.split()), err=True)
+    """Say what went wrong in one line, without what looks like a secret, and return the exit code."""
+    from falcon_rm.telemetry import redact
+
+    click.echo("error: " + redact(" ".join(text.split())), err=True)
     return code
 
 
@@ -120,6 +122,6 @@ def with_log(app: App) -> Settings:
     from falcon_rm import telemetry
 
     settings = app.settings()
-    secrets = [settings.database_password] if settings.database_password else []
-    telemetry.configure(settings.log_format, secrets=secrets)
+    telemetry.configure(settings.log_format, secrets=settings.secrets)
+    telemetry.take_crashes()
     return settings

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from string import Formatter
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from attrs import evolve, field, fields_dict, frozen
 
@@ -125,6 +125,13 @@ class Settings:
     storage_endpoint: str | None = None
     limits: Bounds = field(factory=Bounds)
     origins: tuple[Origin, ...] = ()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never show, in each form in which it may stand in a text; longest first."""
+        in_url = urlsplit(self.database_url or "").password
+        found = {self.database_password, in_url, unquote(in_url or "")} - {None, ""}
+        return tuple(sorted(map(str, found), key=len, reverse=True))
 
     def bounds(self, *, allow_mass_delete: bool = False) -> Bounds:
         """Return the bounds that decide; *allow_mass_delete* lifts the sweep's brake."""

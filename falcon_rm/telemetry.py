@@ -1,18 +1,20 @@
 """
 The log: one line an action, one line a pass, on stderr.
 
-1. One JSON object a line with the keys that Cloud Logging lifts (severity, timestamp, message); for people, if they ask
+1. One JSON object a line with the keys that Cloud Logging lifts (severity, time, message); for people, if they ask
    for it, a coloured line.
 2. A message is a constant in the past tense; what varies stands in keys, spelt one way each: pass, job, actor, cluster,
    pool, action, from, to, reason, durationSeconds, err.
 3. An expected failure is INFO with err; ERROR means that somebody must act.
-4. A secret is blotted out on the way out, wherever it hides.
+4. A secret is blotted out on the way out, wherever it hides: in a text, a list, an object, a traceback, also of what
+   nobody caught.
 """
 
 import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
+from types import TracebackType
 from typing import Any, TextIO
 
 import structlog
@@ -55,9 +57,17 @@ MESSAGES: Mapping[type[Any], str] = {
 """What is said of an action that was carried out."""
 
 SECRETS = (
-    (re.compile(r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]+"), r"\1***"),
+    (re.compile(r"(?i)((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{3,}"), r"\1***"),
     (re.compile(r"\bya29\.[A-Za-z0-9._-]+"), "***"),  # a Google access token
-    (re.compile(r"(?i)(\w+://[^:@/\s]*):[^@/\s]+@"), r"\1:***@"),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), "***"),  # a signed token, such as a service account's
+    (
+        re.compile(
+            r"(?i)\b(\w*(?:token|password|passwd)[\"']?\s*[:=]\s*)"
+            r"(?!YES\b|NO\b)(?:\"[^\"]*\"|'[^']*'|[^\s\"',;&)]+)"
+        ),
+        r"\1***",
+    ),
+    (re.compile(r"(\w+://[^:@/\s]*):\S*@"), r"\1:***@"),
 )
 """What looks like a secret, and what is left of it."""
 
@@ -84,9 +94,9 @@ def configure(log_format: str, *, secrets: Iterable[str] = (), stream: TextIO | 
     hidden = tuple(secrets)
 
     def blot(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        return {key: redact(value, hidden) if isinstance(value, str) else value for key, value in event.items()}
+        return {key: _blotted(value, hidden) for key, value in event.items()}
 
-    shared: list[Processor] = [_severity, structlog.processors.TimeStamper(fmt="iso", utc=True)]
+    shared: list[Processor] = [_severity, structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")]
     last: list[Processor] = [structlog.processors.format_exc_info, blot]
     if log_format == "json":
         last += [_named, structlog.processors.JSONRenderer(ensure_ascii=False)]
@@ -108,6 +118,26 @@ def configure(log_format: str, *, secrets: Iterable[str] = (), stream: TextIO | 
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 
 
+def take_crashes() -> None:
+    """Let an error that ends the process be one line of the log, as everything else is."""
+
+    def crashed(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        log().critical("Crashed", exc_info=(kind, error, traceback))
+
+    sys.excepthook = crashed
+
+
+def _blotted(value: Any, secrets: tuple[str, ...]) -> Any:
+    """Return *value* without secrets, in what JSON knows; anything else becomes its repr first."""
+    if isinstance(value, bool | int | float | None):
+        return value
+    if isinstance(value, Mapping):
+        return {redact(str(key), secrets): _blotted(each, secrets) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_blotted(each, secrets) for each in value]
+    return redact(value if isinstance(value, str) else repr(value), secrets)
+
+
 def _severity(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Name the level as Cloud Logging does."""
     event["severity"] = {"warn": "WARNING", "exception": "ERROR"}.get(method, method.upper())
@@ -118,7 +148,7 @@ def _named(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
     """Put what every line has first, by the names that Cloud Logging knows."""
     return {
         "severity": event.pop("severity"),
-        "timestamp": event.pop("timestamp"),
+        "time": event.pop("time"),
         "message": event.pop("event"),
         **event,
     }

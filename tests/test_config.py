@@ -154,3 +154,13 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
     shown = {origin.name: (origin.shown, origin.source) for origin in settings.origins}
     assert ("mysql://falcon:***@db/main", "environment") == shown["FALCON_DATABASE_URL"]
     assert ("***", "file") == shown["(database password)"]
+
+
+def test_secrets_in_every_form(tmp_path: Path) -> None:
+    """What must never show is known as it stands in the file and in the URL, percent-encoded or not."""
+    kept = tmp_path / "password"
+    kept.write_text("from file\n", encoding="utf-8")
+    url = {"FALCON_DATABASE_URL": "mysql://u:p%40ss@h/d"}
+    assert {"p%40ss", "p@ss"} == set(load(url).secrets)
+    assert {"p%40ss", "p@ss", "from file"} == set(load(url | {"FALCON_DATABASE_PASSWORD_FILE": str(kept)}).secrets)
+    assert () == load({"FALCON_DATABASE_URL": "mysql://u@h/d"}).secrets

@@ -3,12 +3,14 @@
 import io
 import json
 import logging
+import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from falcon_rm.core.actions import Change, Note
-from falcon_rm.telemetry import PassLog, configure, log, redact
+from falcon_rm.telemetry import PassLog, configure, log, redact, take_crashes
 
 CHANGE = Change("j", 3, "Pending", "Waiting", "Pending", "Provisioning", "picked", "id-1", "2x2x4")
 
@@ -25,7 +27,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     """Return the lines that were written, without the time."""
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     for line in found:
-        assert line.pop("timestamp").endswith("Z")
+        assert line.pop("time").endswith("Z")
     return found
 
 
@@ -92,6 +94,16 @@ def test_secrets_are_blotted_out(stream: io.StringIO) -> None:
         ("https://h:8443/path", "https://h:8443/path"),
         ("authorization: bearer abc.def-1", "authorization: bearer ***"),
         ("token ya29.A0_b", "token ***"),
+        ("mysql://u:p/w@x@h/d?a=b", "mysql://u:***@h/d?a=b"),
+        ("Basic dXNlcjpwdw==", "Basic ***"),
+        ('{"access_token": "abc.def", "expires_in": 3}', '{"access_token": ***, "expires_in": 3}'),
+        ("eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrIn0.c2ln and on", "*** and on"),
+        ("password='hunter 2', user='u'", "password=***, user='u'"),
+        (
+            "Access denied for user 'u'@'h' (using password: YES)",
+            "Access denied for user 'u'@'h' (using password: YES)",
+        ),
+        ("the token of the page", "the token of the page"),
     ],
 )
 def test_redact(text: str, expected: str) -> None:
@@ -105,3 +117,55 @@ def test_console(stream: io.StringIO) -> None:
     PassLog("p1").acted(CHANGE, result="done", seconds=0)
     assert "Changed job" in stream.getvalue()
     assert "{" not in stream.getvalue()
+
+
+def fail() -> None:
+    """Raise an error that has another one as its cause, each with a secret."""
+    raise RuntimeError("Authorization: Bearer ya29.hunter4") from OSError("mysql://falcon:hunter3@db/falcon")
+
+
+class Client:
+    """Something whose repr gives its secret away."""
+
+    def __repr__(self) -> str:
+        return "<Client hunter2>"
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_secrets_in_every_place(log_format: str, kept_log: None) -> None:
+    """Nor in lists, objects, their reprs, keys, chained exceptions, and those of libraries, in either form."""
+    stream = io.StringIO()
+    configure(log_format, secrets=["hunter2"], stream=stream)
+    log().info("Told", unread=["hunter2"], more={"hunter2": {"deep": ("hunter2",)}}, client=Client(), token="t=hunter2")
+    try:
+        fail()
+    except RuntimeError:
+        log().exception("Failed", client=Client())
+        logging.getLogger("library").exception("failed with %s", Client())
+    text = stream.getvalue()
+    assert "hunter" not in text
+    assert 2 == text.count("RuntimeError: Authorization: Bearer ***")
+
+
+def test_what_nobody_caught(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that ends the process is one line, as bad as can be, without its secrets."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    take_crashes()
+    try:
+        int("hunter2")
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+    (line,) = lines(stream)
+    assert ("CRITICAL", "Crashed") == (line["severity"], line["message"])
+    assert "ValueError: invalid literal" in line["exception"]
+    assert "hunter" not in stream.getvalue()
+
+
+def test_first_keys(stream: io.StringIO) -> None:
+    """A line begins with what Cloud Logging lifts: severity, time as RFC 3339, message."""
+    log().warning("Two\nlines", err="中文\n")
+    (line,) = stream.getvalue().splitlines()
+    read = json.loads(line)
+    assert ["severity", "time", "message", "err"] == list(read)
+    assert datetime.fromisoformat(read["time"]).tzinfo is UTC
+    assert "中文" in line
