@@ -1,0 +1,21 @@
+"""Convergence from every world of a job that has not run yet (proof.md R2)."""
+
+from collections.abc import Callable
+
+import pytest
+from everywhere import Rest, golden, of_one_job, prove
+from walk import Walk
+
+PHASES = (
+    "new", "waiting", "waiting, names a pool", "busy", "provisioning", "waiting for node", "dispatching", "dispatched",
+)  # fmt: skip
+WALK = Walk(Rest())
+"""What one phase has proved the others need not prove again."""
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_world_comes_to_rest(phase: str, proof: Callable[[int, int], None]) -> None:
+    """Whatever a phase is planted with, and however the clouds choose, in no more passes than were reviewed."""
+    met, proved = WALK.passes, len(WALK.proved)
+    assert golden()[phase] == prove(of_one_job(phase), WALK)
+    proof(WALK.passes - met, len(WALK.proved) - proved)

@@ -1,0 +1,30 @@
+"""Convergence from every world of a job that runs, leaves or is over, and from worlds of two jobs (proof.md R2)."""
+
+from collections.abc import Callable
+
+import pytest
+from everywhere import OTHERS, Rest, golden, of_one_job, of_two_jobs, prove, two_jobs
+from walk import Walk
+
+PHASES = (
+    "running", "ending well", "ending badly", "ending unsent", "ending late", "ending lost", "yielding", "aborting",
+    "aborting, holds nothing", "succeeded", "failed", "no row",
+)  # fmt: skip
+WALK = Walk(Rest())
+"""What one phase has proved the others need not prove again."""
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_world_comes_to_rest(phase: str, proof: Callable[[int, int], None]) -> None:
+    """Whatever a phase is planted with, and however the clouds choose, in no more passes than were reviewed."""
+    met, proved = WALK.passes, len(WALK.proved)
+    assert golden()[phase] == prove(of_one_job(phase), WALK)
+    proof(WALK.passes - met, len(WALK.proved) - proved)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_every_world_of_two_jobs_comes_to_rest(other: str, proof: Callable[[int, int], None]) -> None:
+    """Two in one slot, one behind the other, and two topologies that contest a cluster."""
+    walk = two_jobs()
+    assert golden()[other] == prove(of_two_jobs(other), walk)
+    proof(walk.passes, len(walk.proved))
