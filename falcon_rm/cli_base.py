@@ -16,6 +16,7 @@ from attrs import frozen
 
 from falcon_rm.config import ConfigError, Settings
 from falcon_rm.ports import Refused, StoreDown
+from falcon_rm.redaction import redact
 
 if TYPE_CHECKING:
     from falcon_rm.cloud.database import Database
@@ -76,8 +77,6 @@ class Commands(click.Group):
 
 def _complain(text: str, code: int) -> int:
     """Say what went wrong in one line, without what looks like a secret, and return the exit code."""
-    from falcon_rm.telemetry import redact
-
     click.echo("error: " + redact(" ".join(text.split())), err=True)
     return code
 

@@ -11,7 +11,6 @@ The log: one line an action, one line a pass, on stderr.
 """
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from types import TracebackType
@@ -37,6 +36,7 @@ from falcon_rm.core.actions import (
     RetirePool,
     SubmitWork,
 )
+from falcon_rm.redaction import redact
 from falcon_rm.report import describe
 
 MESSAGES: Mapping[type[Any], str] = {
@@ -55,30 +55,6 @@ MESSAGES: Mapping[type[Any], str] = {
     SubmitWork: "Submitted work",
 }
 """What is said of an action that was carried out."""
-
-SECRETS = (
-    (re.compile(r"(?i)((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{3,}"), r"\1***"),
-    (re.compile(r"\bya29\.[A-Za-z0-9._-]+"), "***"),  # a Google access token
-    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), "***"),  # a signed token, such as a service account's
-    (
-        re.compile(
-            r"(?i)\b(\w*(?:token|password|passwd)[\"']?\s*[:=]\s*)"
-            r"(?!YES\b|NO\b)(?:\"[^\"]*\"|'[^']*'|[^\s\"',;&)]+)"
-        ),
-        r"\1***",
-    ),
-    (re.compile(r"(\w+://[^:@/\s]*):\S*@"), r"\1:***@"),
-)
-"""What looks like a secret, and what is left of it."""
-
-
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return *text* without *secrets* and without what looks like one."""
-    for secret in secrets:
-        text = text.replace(secret, "***") if secret else text
-    for pattern, rest in SECRETS:
-        text = pattern.sub(rest, text)
-    return text
 
 
 def configure(log_format: str, *, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:

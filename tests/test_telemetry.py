@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from falcon_rm.core.actions import Change, Note
-from falcon_rm.telemetry import PassLog, configure, log, redact, take_crashes
+from falcon_rm.redaction import redact
+from falcon_rm.telemetry import PassLog, configure, log, take_crashes
 
 CHANGE = Change("j", 3, "Pending", "Waiting", "Pending", "Provisioning", "picked", "id-1", "2x2x4")
 
