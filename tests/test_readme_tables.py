@@ -29,13 +29,15 @@ SETTINGS_HEAD = {ENGLISH: ("setting", "default", "allowed", "meaning"), CHINESE:
 REASONS_HEAD = {ENGLISH: ("status / reason", "meaning", "what to do"), CHINESE: ("status / reason", "含义", "怎么办")}
 CODES_HEAD = {ENGLISH: ("code", "means"), CHINESE: ("退出码", "含义")}
 COLUMNS_HEAD = {ENGLISH: ("column", "by", "meaning"), CHINESE: ("列", "写入方", "含义")}
-SPEC_HEAD = {ENGLISH: ("field (alias)", ""), CHINESE: ("字段(别名)", "")}
+SPEC_HEAD = {ENGLISH: ("field (alias)", ""), CHINESE: ("字段（别名）", "")}
 PERMISSIONS_HEAD = {ENGLISH: ("permission", "without it"), CHINESE: ("权限", "缺少时")}
+ALERTS_HEAD = {ENGLISH: ("alert", "severity", "says", "what to do"), CHINESE: ("告警", "级别", "说明", "怎么办")}
 
 LITERAL = re.compile(r"[^\s,]*[\d{:][^\s,]*|\b[A-Z]{4,}\b")
 """What stands for itself in the words that say what a setting takes."""
 
 FILE = re.compile(r"(hack|sql|falcon_rm|tests)/")
+LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 def settings() -> list[tuple[str, ...]]:
@@ -110,6 +112,16 @@ def test_permissions(path: Path) -> None:
     assert sorted(expected) == sorted(codes(path, PERMISSIONS_HEAD[path]))
 
 
+@BOTH
+def test_alerts(path: Path) -> None:
+    """Every alert stands there with its severity."""
+    rules = yaml.safe_load((ROOT / "hack/deploy/alerts/falcon.rules.yaml").read_text(encoding="utf-8"))
+    alerts = [
+        (f"`{rule['alert']}`", rule["labels"]["severity"]) for group in rules["groups"] for rule in group["rules"]
+    ]
+    assert sorted(alerts) == sorted(cells[:2] for cells in table(path, *ALERTS_HEAD[path]))
+
+
 def every_command(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the words of each command that does something."""
     for name, command in group.commands.items():
@@ -124,7 +136,9 @@ def test_every_command_is_mentioned(path: Path) -> None:
     """No command is left out."""
     text = path.read_text(encoding="utf-8")
     missing = [
-        command for command in map(" ".join, every_command(commands)) if not re.search(rf"[`\s(]{command}\b", text)
+        command
+        for command in map(" ".join, every_command(commands))
+        if not re.search(rf"(falcon-rm |`){command}\b", text)
     ]
     assert [] == missing
 
@@ -159,8 +173,10 @@ def test_commands_in_passing_exist(path: Path) -> None:
 def test_files_exist(path: Path) -> None:
     """Every file of the tree that is named is there."""
     named = [text for section in sections(path) for text in (*section.spans, *section.lines)]
-    missing = [text for text in named if FILE.match(text) and not (ROOT / text.split()[0]).exists()]
-    assert [] == missing
+    found = {text.split()[0] for text in named if FILE.match(text)}
+    links = {link for link in LINK.findall(path.read_text(encoding="utf-8")) if ":" not in link}
+    assert links
+    assert [] == [name for name in sorted(found | links) if not (ROOT / name).exists()]
 
 
 @BOTH
