@@ -105,11 +105,12 @@ def make_pass(falcon: Falcon, seam: Seam) -> Pass | None:
 def go_on(state: State, made: Pass | None, *, struck: bool = False) -> State:
     """Do what is to be done after a pass, then let time pass as the loop does: what a struck one saw is no rest."""
     falcon, acts, since = state.falcon, state.acts, state.since
+    changed = bool(acts) and _is_due(acts[0][0], falcon, since)
     while acts and _is_due(acts[0][0], falcon, since):
         acts[0][1](falcon)
         acts, since = acts[1:], falcon.sim.now
     timed = [since + acts[0][0]] if acts and isinstance(acts[0][0], float) else []
-    if made is None or (struck and not made.progress):
+    if made is None or ((struck or changed) and not made.progress):
         falcon.wait()
     else:
         falcon.go_on(made, *timed)
@@ -125,12 +126,13 @@ def _is_due(moment: Moment, falcon: Falcon, since: float) -> bool:
 
 @frozen
 class Reached:
-    """A state that one fault led to: what more it took so far, and which ends the fault may bring about."""
+    """A state that one fault led to: passes and attempts it took so far, and ends that the fault may bring about."""
 
     state: State
     key: Key
-    extra: int
-    verdicts: frozenset[str]
+    extra: int = 0
+    more: int = 0
+    verdicts: frozenset[str] = frozenset()
 
 
 @define
@@ -150,7 +152,7 @@ class Proof:
         reached: dict[Key, Reached] = {}
         self.root = list(self.quiet(begin(self.scenario)))
         for key, state in self.root:
-            root = Reached(state, key, 0, frozenset())
+            root = Reached(state, key)
             self._strike_all(root, {}, 0, strikes, reached)
         return list(reached.values())
 
@@ -158,7 +160,9 @@ class Proof:
         """Prove it with each second fault: in the same pass as the first, and in each state that the first led to."""
         for key, state in self.root:
             for first, number in self._going_on(state):
-                self._strike_all(Reached(state, key, 0, first.verdicts), {number: first}, number + 1, of_each_class, {})
+                self._strike_all(
+                    Reached(state, key, verdicts=first.verdicts), {number: first}, number + 1, of_each_class, {}
+                )
         for each in reached:
             self._strike_all(each, {}, 0, of_each_class, {})
 
@@ -210,13 +214,13 @@ class Proof:
         found, before = self.proved[key], self.proved[start.key]
         assert may_end(found.ends, self.scenario, verdicts), f"it ends as {found.ends}"
         extra = start.extra + 1 + found.passes - before.passes
-        more = found.attempts - before.attempts + bool(start.state.acts)
-        if more <= 0:
+        more = start.more + max(0, found.attempts - before.attempts) + bool(start.state.acts)
+        if not more:
             self.most_extra = max(self.most_extra, extra)
         allowed = EXTRA_PASSES * len(target.falcon.clusters)
-        assert extra <= allowed + PASSES_OF_AN_ATTEMPT * max(0, more), f"{extra} more passes"
+        assert extra <= allowed + PASSES_OF_AN_ATTEMPT * more, f"{extra} more passes"
         for other, state in way:
-            reached.setdefault(other, Reached(state, other, extra, verdicts))
+            reached.setdefault(other, Reached(state, other, extra, more, verdicts))
 
     # --- quiet
 

