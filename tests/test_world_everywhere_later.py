@@ -10,16 +10,14 @@ PHASES = (
     "running", "ending well", "ending badly", "ending unsent", "ending late", "ending lost", "yielding", "aborting",
     "aborting, holds nothing", "succeeded", "failed", "no row",
 )  # fmt: skip
-WALK = Walk(Rest())
-"""What one phase has proved the others need not prove again."""
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_world_comes_to_rest(phase: str, proof: Callable[[int, int], None]) -> None:
     """Whatever a phase is planted with, and however the clouds choose, in no more passes than were reviewed."""
-    met, proved = WALK.passes, len(WALK.proved)
-    assert golden()[phase] == prove(of_one_job(phase), WALK)
-    proof(WALK.passes - met, len(WALK.proved) - proved)
+    walk = Walk(Rest())
+    assert golden()[phase] == prove(of_one_job(phase), walk)
+    proof(walk.passes, len(walk.proved))
 
 
 @pytest.mark.parametrize("other", OTHERS)
