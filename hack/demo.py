@@ -112,7 +112,7 @@ def prepare() -> Database:
     tell("Three clusters: two offer v7x, one of them with a reservation of four hosts; one offers v6e.")
     for words in CLUSTERS:
         falcon("cluster", "add", *words)
-    tell("Twenty jobs of three users.")
+    tell("Twenty-one jobs of three users.")
     falcon("submit", *(word for path in submissions() for word in ("-f", os.path.relpath(path))))
     return database
 
