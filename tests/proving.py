@@ -21,7 +21,8 @@ from laws import check, check_step, mark
 from legitimate import problems, stays_at_rest
 from scenarios import Act, Moment, Scenario
 from seam import Crash
-from strikes import Seam, Site, Strike, of_each_class, strikes
+from strikes import Site, Strike, of_each_class, strikes
+from striking import Seam
 from world import Falcon, Inline
 
 from falcon_rm.apply import Result

@@ -1,29 +1,23 @@
 """
-Every fault of proof.md 5 that this layer can show, and the seam that lets it strike one call of a pass.
+Every fault of proof.md 5 that this layer can show, by the call it can strike (striking.py lets it).
 
-1. The seam numbers the calls of a pass, to the database by the port's methods, to the clouds by the simulator's own
-   calls: each page, each object of a submit is a call of its own.
-2. MySQL's error numbers come down to four things here: nothing was written, it was written and the answer is lost, it
+1. MySQL's error numbers come down to four things here: nothing was written, it was written and the answer is lost, it
    will be written later, somebody else was first. The clouds answer real errors, which the product's tables classify.
-3. A crash is a BaseException: no fence holds it, the pass ends there as a killed process does.
-4. What is written is watched while it is under way (laws.check_call).
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import frozen
 from cloudsim.errors import KubeError, SimError
-from cloudsim.faults import Answer, Call, Fault
-from laws import check_call
-from seam import Crash
-from world import INTERVAL, Falcon
+from cloudsim.faults import Answer
+from world import INTERVAL
 
 from falcon_rm.core.errors import Call as ErrorCall
 from falcon_rm.core.errors import classify, classify_kubernetes
 from falcon_rm.core.words import ErrorKind
-from falcon_rm.ports import Store, StoreDown
+from falcon_rm.ports import Store
 
 LATER = (1.0, INTERVAL + 1, 150.0)
 """When an effect comes whose caller gave up: before the next pass, after it, and beyond the grace for visibility."""
@@ -306,136 +300,3 @@ def among_strangers(answer: Any) -> Any:
         {"name": "falcon-other", "status": "RUNNING", "config": {**config, "labels": {"falcon.io/instance": "other"}}},
     ]
     return with_items(answer, [found[0], *(items_of(answer) or []), found[1]])
-
-
-# --- the seam
-
-
-@define
-class Seam:
-    """Numbers the calls of one pass, watches them, lets faults strike, and *keeps* forks of the world between them."""
-
-    falcon: Falcon
-    planned: Mapping[int, Strike] = field(factory=dict)
-    keeps: bool = False
-    sites: list[Site] = field(factory=list)
-    forks: list[Falcon] = field(factory=list)  # the world before the first call, and after each that may change it
-    fork_before: list[int] = field(factory=list)  # site -> index of the fork that shows the world before it
-    written: list[tuple[str, tuple[Any, ...]]] = field(factory=list)  # site -> method and arguments, of the database
-    calls: list[Call | None] = field(factory=list)  # site -> the call, of a cloud
-    _moved: bool = True
-    _faults: list[Fault] = field(factory=list)
-
-    def begin(self) -> None:
-        """Stand in every call to the clouds."""
-        counter = Fault("*", times=None, where=self._meets)
-        self._faults = [counter, *(_fault_of(strike, number, self) for number, strike in self.planned.items())]
-        self.falcon.sim.faults.set_up[:0] = self._faults
-
-    def end(self) -> None:
-        """Stand aside again; the last fork shows the world after the last call."""
-        set_up = self.falcon.sim.faults.set_up
-        set_up[:] = [fault for fault in set_up if not any(fault is mine for mine in self._faults)]
-        self._keep()
-
-    def store(self) -> "StoreSeam":
-        """Return the database behind the seam."""
-        return StoreSeam(self.falcon.store, self)
-
-    def through(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Make one call to the database, or what the fault makes of it."""
-        strike = self._pass(name, "", mutating=name not in READS)
-        self.written[-1] = (name, arguments)
-        if strike is None:
-            return function(*arguments)
-        if strike.change is not None:
-            return strike.change(function(*arguments))
-        if strike.after:
-            function(*arguments)
-        if strike.kind == "crash":
-            raise Crash
-        if strike.kind == "lost":
-            return False
-        if strike.kind == "late":
-            self.falcon.late.append((self.falcon.store.now + (strike.later or 0), name, arguments))
-        raise StoreDown("gone away")
-
-    def _meets(self, call: Call) -> bool:
-        check_call(self.falcon, call)
-        items = len(self._answer(call)) if self.keeps and ".list" in call.name else 0
-        self._pass(call.name, call.target, mutating=call.mutating, items=items)
-        self.calls[-1] = call
-        return False
-
-    def _answer(self, call: Call) -> list[Any]:
-        """Return the items that a list will have; none if it is refused."""
-        sim = self.falcon.sim
-        try:
-            if call.name == "gke.list_node_pools":
-                return sim.gke._list_node_pools(*call.arguments)
-            if call.name.startswith("kube.list."):
-                path = "/".join(call.target.split("/")[:6])
-                return sim.kube(path)._list(*call.arguments)["items"]  # type: ignore[no-any-return]
-        except (SimError, KubeError):
-            return []
-        return []
-
-    def _pass(self, name: str, target: str, *, mutating: bool, items: int = 0) -> Strike | None:
-        number = len(self.sites)
-        self._keep()
-        self.fork_before.append(len(self.forks) - 1)
-        self.sites.append(Site(number, name, target, mutating, items))
-        self.written.append(("", ()))
-        self.calls.append(None)
-        self._moved = self._moved or mutating
-        return self.planned.get(number)
-
-    def _keep(self) -> None:
-        if self.keeps and self._moved:
-            self.forks.append(self._clean_fork())
-        self._moved = False
-
-    def _clean_fork(self) -> Falcon:
-        """Return a fork in which no seam stands."""
-        set_up = self.falcon.sim.faults.set_up
-        self.falcon.sim.faults.set_up = [fault for fault in set_up if not any(fault is mine for mine in self._faults)]
-        made = self.falcon.fork()
-        self.falcon.sim.faults.set_up = set_up
-        return made
-
-
-class StoreSeam:
-    """The database, with its methods passing the seam."""
-
-    def __init__(self, store: Any, seam: Seam) -> None:
-        self._store = store
-        self._seam = seam
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in OF_STORE:
-            return found
-        return lambda *arguments: self._seam.through(name, found, arguments)
-
-
-def _fault_of(strike: Strike, number: int, seam: Seam) -> Fault:
-    """Return a fault of the simulator that strikes the call of this number."""
-    here = Here(number, seam)
-    if strike.kind == "crash":
-        return Fault("*", "after" if strike.after else "before", error=Crash(), where=here)  # type: ignore[arg-type]
-    if strike.kind == "error":
-        return Fault("*", "after" if strike.after else "before", error=strike.error, where=here)
-    if strike.kind == "hang":
-        return Fault("*", "hang", effect=strike.after, later=strike.later, where=here)
-    return Fault("*", "changed", change=strike.change, where=here)
-
-
-@frozen
-class Here:
-    """Holds for one call of a pass, by its number; the counter before it has just counted the call."""
-
-    number: int
-    seam: Seam
-
-    def __call__(self, call: Call) -> bool:
-        return len(self.seam.sites) - 1 == self.number

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 from proving import PASSES_OF_AN_ATTEMPT, Key, Proof, State, begin, go_on, make_pass, may_end, rare_collections
 from scenarios import SCENARIOS
-from strikes import STORE_READ, STORE_WRITE, Seam, Strike, strikes
+from strikes import STORE_READ, STORE_WRITE, Strike, strikes
+from striking import Seam
 
 EXTRA_PASSES = 5
 """

@@ -17,7 +17,8 @@ from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
 from proving import Key, Proof, State, begin, go_on, make_pass, may_end, rare_collections
 from scenarios import SCENARIOS
-from strikes import DELAYS, Seam, Site, Strike, items_of, with_items
+from strikes import DELAYS, Site, Strike, items_of, with_items
+from striking import Seam
 from world import Falcon
 
 from falcon_rm.core.manifest import NAMESPACE
