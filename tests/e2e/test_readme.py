@@ -131,11 +131,12 @@ class Reader:
     def follows(self, line: str) -> None:
         """Run a command until it has shown something, and interrupt it; jobs come meanwhile."""
         process = self.there.begin(self.url, *shlex.split(line)[1:])
+        out = process.base.with_suffix(".out")
 
         def shown() -> bool:
             job = {"id": f"meanwhile-{next(self.numbers)}", "actor": "user-c", "spec": {}}
             people(self.url, "submit", "-f", "-", text=json.dumps(job))
-            return bool(process.base.with_suffix(".out").read_text(encoding="utf-8"))
+            return out.exists() and out.stat().st_size > 0
 
         until(shown, LIMIT_SECONDS)
         process.kill(signal.SIGINT)
