@@ -16,14 +16,11 @@ PAIRED = (
 """File by file, the lives whose pairs of faults it proves."""
 NAMES = frozenset(name for names in PAIRED for name in names)
 OPEN = frozenset({
-    "cluster upgraded", "never configured", "sidecar stuck", "lost once", "lost twice", "too late to start",
-    "ignores its end", "two topologies contested", "a pool for two", "priority", "two clusters",
-    "aborted: j1 Pending/Dispatching", "pool deleted: j1 Pending/WaitingForNode", "pool deleted: j1 Running",
-    "Job deleted: j1 Pending/Dispatching", "Job deleted: j1 Running", "offline for a while: j1 Running",
+    "cluster upgraded", "ignores its end", "two topologies contested", "priority", "two clusters",
+    "pool deleted: j1 Pending/WaitingForNode", "Job deleted: j1 Pending/Dispatching",
     "in maintenance for a while: j1 Running", "cut off for a while: j1 Pending/Provisioning",
     "cut off for a while: j1 Pending/WaitingForNode", "cut off for a while: j1 Pending/Dispatching",
-    "cut off for a while: j1 Running", "aborted while cut off: j1 Pending/Dispatching",
-    "aborted while cut off: j1 Running",
+    "aborted while cut off: j1 Pending/Dispatching", "aborted while cut off: j1 Running",
 })  # fmt: skip
 """Lives that are struck by crashes and by a database that goes away (test_world_crashes.py), not by every fault yet."""
 
