@@ -2,12 +2,11 @@
 The command line: where settings, adapters and commands meet.
 
 1. Adapters are built here and nowhere else; a command imports what it needs when it runs.
-2. `run` starts only on a schema that passes the check, and waits for a database that is not there yet.
+2. `run` starts only on a schema that passes the check, and waits for a database or a credential that is not there yet.
 """
 
 import gc
 import os
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cache
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from falcon_rm.ports import Inspection
     from falcon_rm.stop import Stop
 
-DATABASE_WAIT, DATABASE_PAUSE = 120, 2
-"""How long `run` waits at its start for a database that does not answer, and between two tries; seconds."""
+DATABASE_SETTINGS = ("FALCON_DATABASE_URL", "FALCON_DATABASE_PASSWORD_FILE")
+"""Read by themselves, so that what is wrong with them is told beside the faults of all the others."""
 
 GARBAGE = 100_000
 """New objects before garbage is looked for: with Python's own 700 a quarter of a large plan's time goes to that."""
@@ -66,14 +65,18 @@ def build(environ: Mapping[str, str]) -> App:
     def settings() -> Settings:
         return load(environ)
 
+    @cache
+    def database_settings() -> Settings:
+        return load({name: environ[name] for name in DATABASE_SETTINGS if name in environ})
+
     def address() -> "Address":
         from falcon_rm.cloud.database import parse_url
 
-        url = settings().database_url
-        if url is None:
+        own = database_settings()
+        if own.database_url is None:
             raise ConfigError(("FALCON_DATABASE_URL is not set",))
         try:
-            found = parse_url(url, settings().database_password)
+            found = parse_url(own.database_url, own.database_password)
         except ValueError as error:
             raise ConfigError((f"FALCON_DATABASE_URL: {error}",)) from None
         if found.cloud_sql is not None:
@@ -138,7 +141,7 @@ def run(app: App) -> None:
     longest = settings.interval + settings.pass_timeout + settings.create_timeout
     watcher = probes.Watcher(max(3 * settings.interval, longest), asked=asked.counts)
     with probes.serving(settings.metrics_address, watcher):
-        _await_schema(app, stop)
+        _await_start(app, stop)
         watcher.begin()
         loop.run(
             store=app.store,
@@ -220,23 +223,27 @@ def _flat(statement: str) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def _await_schema(app: App, stop: "Stop") -> None:
-    """Wait for the database, within a bound, then end with an error if it is not fit."""
-    from falcon_rm import telemetry
+def _await_start(app: App, stop: "Stop") -> None:
+    """Wait for a database that is fit and, if a cluster is to be read, for Google's credential, each within a bound."""
+    from falcon_rm.core.words import CloudError
+    from falcon_rm.start import awaited
 
-    deadline = time.monotonic() + DATABASE_WAIT
-    faults: list[str] = []
-    while not stop():
-        try:
-            faults = _schema_faults(app)
-            break
-        except StoreDown as error:
-            if time.monotonic() > deadline:
-                raise
-            telemetry.log().warning("Waited for the database", err=str(error))
-            stop.wait(DATABASE_PAUSE)
+    faults = awaited("the database", lambda: _schema_faults(app), failure=StoreDown, stop=stop)
     if faults:
         raise click.ClickException("the database does not fit. " + ". ".join(faults))
+    if not awaited("the database", lambda: _reads_clusters(app), failure=StoreDown, stop=stop):
+        return
+    with closing(app.inspection()) as inspection:
+        awaited("a credential of Google", inspection.google.member, failure=CloudError, stop=stop)
+
+
+def _reads_clusters(app: App) -> bool:
+    """Return whether there is a cluster that passes read."""
+    from falcon_rm.cloud.rows import read_clusters
+    from falcon_rm.core.words import ClusterStatus
+
+    with app.database() as database:
+        return any(each.status is not ClusterStatus.OFFLINE for each in read_clusters(database))
 
 
 def main() -> None:

@@ -117,9 +117,22 @@ def until_interrupted(work: Callable[[], object]) -> int:
 
 
 def with_log(app: App) -> Settings:
-    """Set the log up, and return the settings."""
+    """
+    Set the log up, and return the settings of a command that needs the database too.
+
+    Raises:
+        ConfigError: with every fault of either.
+    """
     from falcon_rm import telemetry
 
+    faults: dict[str, None] = {}
+    for door in (app.settings, app.store):
+        try:
+            door()
+        except ConfigError as error:
+            faults |= dict.fromkeys(error.faults)
+    if faults:
+        raise ConfigError(tuple(faults))
     settings = app.settings()
     telemetry.configure(settings.log_format, secrets=settings.secrets)
     telemetry.take_crashes()

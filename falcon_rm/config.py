@@ -161,7 +161,7 @@ def load(environ: Mapping[str, str]) -> Settings:
     password = values.pop("password_file", None)
     if password is not None:
         origins.append(Origin("(database password)", "***", "file", "read from FALCON_DATABASE_PASSWORD_FILE"))
-    if not faults and values["backoff_base"] > values["backoff_max"]:
+    if values.get("backoff_base", 0) > values.get("backoff_max", DAY):
         faults.append("FALCON_BACKOFF_BASE is longer than FALCON_BACKOFF_MAX; allowed: at most as long")
     if faults:
         raise ConfigError(tuple(faults))
