@@ -25,10 +25,11 @@ SETTINGS = {**demonstration.SETTINGS, "FALCON_INTERVAL": "0.3s"}
 
 @frozen
 class Seen:
-    """A Prometheus that saw the demonstration from its beginning to its end, and the last page it scraped."""
+    """A Prometheus that saw the demonstration from its beginning to its end, the last page it scraped, and the log."""
 
     server: Server
     page: str
+    log: list[dict[str, Any]]
     began: float
     ended: float
 
@@ -51,7 +52,7 @@ def seen(database: str, tmp_path: Path) -> Iterator[Seen]:
     )
     with site(tmp_path, demonstration.SCENARIO) as there, scraping(address, tmp_path, rules=RULES) as server:
         begin_demonstration(database)
-        there.begin(database, "run", **SETTINGS, FALCON_METRICS_ADDRESS=address)
+        process = there.begin(database, "run", **SETTINGS, FALCON_METRICS_ADDRESS=address)
 
         def is_quiet() -> bool:
             states = demonstration.states(rows)
@@ -62,12 +63,15 @@ def seen(database: str, tmp_path: Path) -> Iterator[Seen]:
 
         until(is_quiet, 100)
         until(lambda: server.query("sum(falcon_queue_depth) + sum(falcon_running_jobs) == 0"), 10)
-        yield Seen(server, get(address, "/metrics")[1], began, time.time())
+        yield Seen(server, get(address, "/metrics")[1], process.lines(), began, time.time())
     rows.close()
 
 
 def test_prometheus_understands_all_of_it(seen: Seen) -> None:
-    """Promtool finds nothing wrong with the page, every rule is judged, and each panel has data where there is some."""
+    """
+    Promtool finds nothing wrong with the page, every rule is judged, each panel has data where there is some.
+    The log has each change of a job as a line with its ids.
+    """
     linted = promtool("check", "metrics", text=seen.page)
     assert (0, "") == (linted.returncode, linted.stdout + linted.stderr)
     rules = [rule for group in seen.server.ask("rules")["groups"] for rule in group["rules"]]
@@ -76,6 +80,10 @@ def test_prometheus_understands_all_of_it(seen: Seen) -> None:
     assert [] == [(panel.title, query.expression) for panel, query in loud() if not seen.values(query.expression)]
     jobs = yaml.safe_load((demonstration.SUBMISSIONS / "expected.yaml").read_text(encoding="utf-8"))
     assert len(jobs) == sum(float(each["value"][1]) for each in seen.server.query("sum(falcon_jobs_ended_total)"))
+    assert {("severity", "time", "message")} == {tuple(line)[:3] for line in seen.log}
+    changed = [line for line in seen.log if line["message"] == "Changed job"]
+    assert set(jobs) == {line["job"] for line in changed}
+    assert [] == [line for line in changed if not {"pass", "actor", "action", "durationSeconds"} <= line.keys()]
 
 
 def loud() -> Iterator[tuple[Panel, Query]]:
