@@ -22,6 +22,7 @@ from falcon_rm.config import KINDS, SETTINGS, Setting
 from falcon_rm.core import spec
 from falcon_rm.core.scene import PHASE
 from falcon_rm.core.words import Reason, Status
+from falcon_rm.metrics import API_REQUESTS, COUNTERS, GAUGES, HISTOGRAMS
 
 BOTH = pytest.mark.parametrize("path", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 
@@ -32,6 +33,7 @@ COLUMNS_HEAD = {ENGLISH: ("column", "by", "meaning"), CHINESE: ("列", "写入�
 SPEC_HEAD = {ENGLISH: ("field (alias)", ""), CHINESE: ("字段（别名）", "")}
 PERMISSIONS_HEAD = {ENGLISH: ("permission", "without it"), CHINESE: ("权限", "缺少时")}
 ALERTS_HEAD = {ENGLISH: ("alert", "severity", "says", "what to do"), CHINESE: ("告警", "级别", "说明", "怎么办")}
+METRICS_HEAD = {ENGLISH: ("asked", "metric"), CHINESE: ("问题", "指标")}
 
 LITERAL = re.compile(r"[^\s,]*[\d{:][^\s,]*|\b[A-Z]{4,}\b")
 """What stands for itself in the words that say what a setting takes."""
@@ -120,6 +122,16 @@ def test_alerts(path: Path) -> None:
         (f"`{rule['alert']}`", rule["labels"]["severity"]) for group in rules["groups"] for rule in group["rules"]
     ]
     assert sorted(alerts) == sorted(cells[:2] for cells in table(path, *ALERTS_HEAD[path]))
+
+
+@BOTH
+def test_metrics(path: Path) -> None:
+    """Every metric stands there, with labels that it has."""
+    every = {each.name: each.labels for each in (*GAUGES, *COUNTERS, API_REQUESTS, *HISTOGRAMS)}
+    every |= {"falcon_last_success_timestamp_seconds": (), "falcon_build_info": ()}
+    told = [metric.partition("{") for _, cell in table(path, *METRICS_HEAD[path]) for metric in CODE.findall(cell)]
+    assert sorted(every) == sorted(name for name, _, _ in told)
+    assert [] == [name for name, _, labels in told if labels and labels != ",".join(every[name]) + "}"]
 
 
 def every_command(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
