@@ -54,8 +54,12 @@ def _jobs(falcon: Falcon) -> Iterator[str]:
         if phase is None or phase is Phase.TERMINAL:
             continue
         row = falcon.store.clusters.get(job.cluster_id or "")
-        if phase not in (Phase.NEW, Phase.WAITING) and row is not None and is_blind(falcon, row):
-            continue
+        if phase not in (Phase.NEW, Phase.WAITING):
+            if row is None:
+                yield f"{job.id} is {job.status}/{job.reason}: its cluster is not there"
+                continue
+            if is_blind(falcon, row):
+                continue
         reason = REASONS[phase](falcon, job)
         if reason:
             yield f"{job.id} is {job.status}/{job.reason}: {reason}"
@@ -81,8 +85,8 @@ def _waiting(falcon: Falcon, job: Job) -> str | None:
     slot = store.slots.get((row.id, task.topology))
     if slot is not None and slot.holder not in (None, job.id):
         return None
-    if any(failure.job_id == job.id and failure.cluster_id == row.id for failure in store.read().failures):
-        return None if _is_backing_off(falcon, job) else "its back-off is over"
+    if _is_backing_off(falcon, job, row):
+        return None
     if _mode(task, row) is Mode.RESERVATION and _is_short(falcon, job, task, row):
         return None
     return "nothing keeps it from starting"
@@ -100,8 +104,9 @@ def _can_serve(falcon: Falcon, row: Cluster, task: TaskSpec) -> bool:
     return known_type and has_mode and active and not troubled
 
 
-def _is_backing_off(falcon: Falcon, job: Job) -> bool:
-    ended = [failure.at for failure in falcon.store.read().failures if failure.job_id == job.id]
+def _is_backing_off(falcon: Falcon, job: Job, row: Cluster) -> bool:
+    failures = falcon.store.read().failures
+    ended = [failure.at for failure in failures if (failure.job_id, failure.cluster_id) == (job.id, row.id)]
     return bool(ended) and max(ended) + falcon.bounds.backoff_max > falcon.store.now
 
 

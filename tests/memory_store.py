@@ -76,6 +76,10 @@ class MemoryStore(Tables):
     def commit(self, change: Change) -> bool:
         """Carry out one Change, all of it or nothing."""
         job = self._guarded(change.job_id, change.version, change.from_status)
+        borne = change.makes and self.pools.get((change.makes.cluster_id, change.makes.name))
+        if job is not None and borne and borne.job_id == job.id:
+            self.jobs[job.id] = evolve(job, version=job.version + 1, attempt=change.attempt)
+            return False
         if job is None or not self._allowed(change):
             return False
         cluster, topology = change.cluster_id or "", change.topology or ""
@@ -232,7 +236,7 @@ class MemoryStore(Tables):
             pool = self.pools.get((cluster, change.gives_up.pool))
             if pool is None or pool.lease != change.job_id or pool.state is not PoolState.ACTIVE:
                 return False
-        if change.makes and (change.makes.cluster_id, change.makes.name) in self.pools:
+        if change.makes and (cluster, change.makes.name) in self.pools:
             return False
         if change.takes is not None:
             pool = self.pools.get((cluster, change.takes))

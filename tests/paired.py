@@ -15,14 +15,6 @@ PAIRED = (
 )
 """File by file, the lives whose pairs of faults it proves."""
 NAMES = frozenset(name for names in PAIRED for name in names)
-OPEN = frozenset({
-    "cluster upgraded", "ignores its end", "two topologies contested", "priority", "two clusters",
-    "pool deleted: j1 Pending/WaitingForNode", "Job deleted: j1 Pending/Dispatching",
-    "in maintenance for a while: j1 Running", "cut off for a while: j1 Pending/Provisioning",
-    "cut off for a while: j1 Pending/WaitingForNode", "cut off for a while: j1 Pending/Dispatching",
-    "aborted while cut off: j1 Pending/Dispatching", "aborted while cut off: j1 Running",
-})  # fmt: skip
-"""Lives that are struck by crashes and by a database that goes away (test_world_crashes.py), not by every fault yet."""
 
 
 def prove_singles(name: str, proof: Callable[[int, int], None]) -> None:

@@ -77,6 +77,16 @@ def claimed(store: Store) -> None:
     assert store.commit(claim())
 
 
+def test_attempt_whose_name_was_borne_before_is_passed_over(store: Store) -> None:
+    """A row that was deleted and inserted anew finds its old name taken: nothing is claimed, the next one is next."""
+    claimed(store)
+    store.delete_row("j1")
+    store.insert_job("j1", SPEC, reason=WAITING, cluster_id="c1", topology="2x2x1")
+    assert store.commit(claim()) is False
+    row = store.row("j1")
+    assert (1, 1, "Waiting") == (row.attempt, row.version, row.reason)
+
+
 def give_back(ended: str = "capacity", *, keep: bool = False, version: int = 1, **more: Any) -> Change:
     """Return the way of j1 back to Waiting."""
     fields: dict[str, Any] = {

@@ -27,6 +27,7 @@ from falcon_rm.cloud.transaction import (
     carry_out,
     end_lease,
     insert_pool,
+    pass_over,
     this_process,
 )
 from falcon_rm.core.actions import (
@@ -114,8 +115,17 @@ class MySqlStore:
         return pools_where(self.database, f"t.cluster_id = %s AND t.name IN ({places})", (cluster_id, *wanted))
 
     def commit(self, change: Change) -> bool:
-        """Carry out one Change as one transaction, if need be without its message."""
+        """
+        Carry out one Change as one transaction, if need be without its message.
+
+        Where the name of the pool was borne before (the row was deleted and inserted anew), that attempt is passed
+        over: the row goes on to the next one, and the claim is lost.
+        """
         subject = f"job/{change.job_id}"
+        borne = self.pools_named(change.makes.cluster_id, (change.makes.name,)) if change.makes else ()
+        if any(pool.job_id == change.job_id for pool in borne):
+            self._unit(lambda run: pass_over(run, change), subject)
+            return False
         try:
             return self.database.unit(lambda run: carry_out(run, change, change.message, self.process))
         except Unstorable as error:

@@ -30,6 +30,7 @@ Finds a row of `job` that is as it was read. An `=` would let MariaDB come by th
 before the row: the opposite order of upstream's statements, and now and then upstream's would be the deadlock's victim.
 """
 
+PASS_OVER = f"UPDATE job SET attempt = %s, version = version + 1 WHERE {GUARD}"
 LOCK_SLOT = "SELECT holder FROM queue_slots WHERE cluster_id = %s AND topology = %s FOR UPDATE"
 TAKE_SLOT = "UPDATE queue_slots SET holder = %s, held_at = NOW(6) WHERE cluster_id = %s AND topology = %s"
 FREE_SLOT = (
@@ -111,6 +112,11 @@ def carry_out(run: Run, change: Change, message: str | None, process: str) -> No
         open_lease(run, change, change.cluster_id, change.takes)
     if (change.from_status, change.from_reason) != (change.to_status, change.to_reason):
         run.must(EVENT, _event(change))
+
+
+def pass_over(run: Run, change: Change) -> None:
+    """Count the attempt of a claim as made, since its name was borne before."""
+    run.must(PASS_OVER, (change.attempt, change.job_id, change.version, change.from_status))
 
 
 def insert_pool(run: Run, pool: Pool, *, holder: str | None) -> None:

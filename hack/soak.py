@@ -1,0 +1,98 @@
+"""
+Plays seeded lives for as many ticks as asked for, on every core; then two controllers in all orders, more lives under
+every sequence of intents, and Hypothesis by its `soak` profile.
+
+1. A seed that fails is printed with its shrunk script and the command that plays it again; the others go on.
+2. Exit code 1 if anything failed.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "hack")]
+
+from interleavings import Exploration  # noqa: E402 - found by the path above
+from lives import Violation, play  # noqa: E402
+from test_world_intents import MORE, every_sequence  # noqa: E402
+from test_world_interleavings import SCENARIOS  # noqa: E402
+
+TICKS, JOBS = 200, 12
+CROWD_TICKS, CROWD_JOBS, CROWD_EVERY = 2000, 200, 100
+"""Every so manieth life is a crowd."""
+MACHINE_TEST = "tests/test_world_machine.py"
+
+
+def main() -> int:
+    """Do what is asked; return the exit code."""
+    parser = argparse.ArgumentParser(prog="hack/soak", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this life alone")
+    parser.add_argument("--ticks", type=int, default=TICKS, help="of one life")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="of one life, at most")
+    parser.add_argument("--first", type=int, default=1000, help="the first seed")
+    parser.add_argument("--ticks-in-all", type=int, help="play lives for so many ticks, and nothing else")
+    asked = parser.parse_args()
+    if asked.seed is not None:
+        return 0 if told(asked.seed, asked.ticks, asked.jobs) else 1
+    failed = soak(asked.first, asked.ticks_in_all or 1_000_000)
+    if asked.ticks_in_all is None:
+        failed += deeper()
+        command = [sys.executable, "-m", "pytest", "-q", "--hypothesis-profile=soak", MACHINE_TEST]
+        failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+    return 1 if failed else 0
+
+
+def told(seed: int, ticks: int, jobs: int) -> bool:
+    """Play one life; print what it breaks; return whether it came to its end."""
+    try:
+        play(seed, ticks, jobs)
+    except Violation as violation:
+        print(violation, flush=True)
+        return False
+    return True
+
+
+def soak(first: int, ticks: int) -> int:
+    """Play lives until so many ticks are over; return how many failed."""
+    began, failed = time.monotonic(), 0
+    plans, left, seed = list[tuple[int, int, int]](), ticks, first
+    while left > 0:
+        crowd = seed % CROWD_EVERY == 0
+        plans.append((seed, CROWD_TICKS, CROWD_JOBS) if crowd else (seed, TICKS, JOBS))
+        left, seed = left - plans[-1][1], seed + 1
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for done in as_completed([pool.submit(told, *plan) for plan in plans]):
+            failed += not done.result()
+    seconds = time.monotonic() - began
+    print(f"{ticks} ticks in {len(plans)} lives from seed {first}: {failed} failed, {seconds:.0f} s")
+    return failed
+
+
+def deeper() -> int:
+    """Prove what takes too long for every push; return how much of it failed."""
+    failed = 0
+    tasks: list[tuple[str, Callable[[], object]]] = [
+        ("every order of two controllers", lambda: Exploration(SCENARIOS["one host"]).explore(2))
+    ]
+    for name in MORE:
+        for passes in (False, True):
+            what = f"intents, {name}, {'a pass after each' if passes else 'at once'}"
+            tasks.append((what, partial(every_sequence, name, passes=passes)))
+    for what, prove in tasks:
+        try:
+            print(f"{what}: {prove()}", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"{what}: {error}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

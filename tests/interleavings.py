@@ -1,0 +1,261 @@
+"""
+Every interleaving of controllers, clouds and upstream (proof.md R6).
+
+1. A state is a world and controllers, each somewhere in a pass. From each, every change is made: the next write or call
+   of each controller, what falls due next in the clouds, an act of upstream. A state seen before is not left again.
+2. A read commutes with a change that leaves its answer as it is. So nothing is lost when reads are made at the last
+   moment: before a change, each other controller has made its reads up to any of those that the change would answer
+   differently, or none of them; before its own next write it makes all that are left.
+3. Chance is drawn anew for every change, from what makes it and when: equal changes give equal names in every order.
+4. One frozen anywhere and thawed after the others are done is among them: nobody has to move.
+5. What must hold holds after every change, and every world met comes to its end once one controller is left alone. That
+   a frozen controller makes a Job object once more is let pass: none of its pods may ever run (S2, S3).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+
+from attrs import define, field, frozen
+from laws import check
+from legitimate import problems
+from stepping import Controller
+from world import Falcon
+
+from falcon_rm.core.words import PoolState
+
+LIMIT_SECONDS = 4 * 3600
+READS: Mapping[str, frozenset[str]] = {
+    "read": frozenset({"rows", "time"}),
+    "pools_named": frozenset({"rows"}),
+    "statuses": frozenset({"rows"}),
+    "list_pools": frozenset({"pools"}),
+    "list_operations": frozenset({"operations"}),
+    "get_reservation": frozenset({"reservations"}),
+    "find_reservation": frozenset({"reservations"}),
+    "list_works": frozenset({"jobs"}),
+    "list_pods": frozenset({"pods"}),
+    "list_events": frozenset({"events"}),
+    "list_ready_nodes": frozenset({"nodes"}),
+}
+"""A read -> what its answer is made of."""
+LAST_READ = "statuses"  # of every look
+BY_CHANCE = ("jobs", "pods", "nodes")  # objects with a UID, and some with a name, that chance has drawn
+
+
+@frozen
+class Scenario:
+    """A world to begin with, what upstream may do once at any moment, and how its jobs may end."""
+
+    build: Callable[[], Falcon]
+    ends: Mapping[str, frozenset[str]]
+    act: Callable[[Falcon], None] | None = None
+
+
+class World:
+    """A world as it stands, never changed again, with all that was found out about it."""
+
+    def __init__(self, falcon: Falcon, *, acted: bool) -> None:
+        self.falcon, self.acted = falcon, acted
+        self.mark = falcon.fingerprint()
+        self.parts = parts(falcon)
+        self.moves: dict[Controller, Move | None] = {}
+        self.looks: dict[Controller, tuple[Controller, ...]] = {}
+        self.readings: dict[tuple[Controller, World], tuple[Controller, ...]] = {}
+        self.others: list[World] | None = None  # after what the clouds or upstream do
+
+    def key(self) -> object:
+        """Return what tells it from others for one who is in the middle of a pass: clock and names by chance too."""
+        store, sim = self.falcon.store, self.falcon.sim
+        versions = [(job.id, job.version) for job in store.jobs.values()]
+        objects = [sim.kube(row.path).store.objects for row in store.clusters.values()]
+        uids = [item["metadata"]["uid"] for each in objects for kind in BY_CHANCE for item in each[kind].values()]
+        return self.mark, self.acted, store.now, repr((versions, uids))
+
+
+@frozen
+class Move:
+    """What one controller's next change makes of a world, and the controller after it."""
+
+    world: World
+    controller: Controller
+
+
+State = tuple[World, tuple[Controller, ...], int]
+"""A world, the controllers in it, and how often one was left in the middle of a pass."""
+
+
+@frozen
+class Explored:
+    """How far an exploration went."""
+
+    states: int
+    changes: int
+    worlds: int
+
+
+@define
+class Exploration:
+    """Goes through every state; equal worlds and equal controllers are one object, and looked at once."""
+
+    scenario: Scenario
+    switches: int | None = None  # controllers are left in the middle of a pass at most so often
+    worlds: dict[object, World] = field(factory=dict)
+    by_mark: dict[object, World] = field(factory=dict)
+    controllers: dict[str, Controller] = field(factory=dict)
+    ended: set[str] = field(factory=set)
+
+    def explore(self, count: int) -> Explored:
+        """Go through every state of so many controllers."""
+        idle = self._same(Controller())
+        first: State = (self._world(self.scenario.build(), acted=False), (idle,) * count, 0)
+        seen, left, changes = {first}, [first], 0
+        while left:
+            for after in self._followers(left.pop()):
+                changes += 1
+                if after not in seen:
+                    seen.add(after)
+                    left.append(after)
+        return Explored(len(seen), changes, len(self.worlds))
+
+    def _followers(self, state: State) -> Iterator[State]:
+        """Yield every state that one change leads to."""
+        world, controllers, switches = state
+        for index, after, mover in self._changes(world, controllers):
+            places = [
+                (mover or each,) if place == index else self._readings(world, each, after)
+                for place, each in enumerate(controllers)
+            ]
+            for chosen in product(*places):
+                midway = sum(1 for place, each in enumerate(chosen) if place != index and not each.idle)
+                so_far = 0 if self.switches is None else switches + midway
+                if self.switches is None or so_far <= self.switches:
+                    rest = all(each.idle for each in chosen)
+                    found = self.by_mark[after.mark, after.acted] if rest else after
+                    yield found, tuple(sorted(chosen, key=id)), so_far
+
+    def _changes(
+        self, world: World, controllers: tuple[Controller, ...]
+    ) -> Iterator[tuple[int, World, Controller | None]]:
+        """Yield who makes a change (-1: no controller), the world after it, and that controller then."""
+        for index, each in enumerate(controllers):
+            if each not in controllers[:index] and (move := self._move(world, each)):
+                yield index, move.world, move.controller
+        if world.others is None:
+            world.others = list(self._others(world))
+        resting = all(each.idle and self._move(world, each) is None for each in controllers)
+        for after in world.others:
+            if after.acted is not world.acted or resting or world.falcon.sim.agenda.next_at() is not None:
+                yield -1, after, None
+
+    def _others(self, world: World) -> Iterator[World]:
+        """Yield the world when something falls due, and after the act of upstream."""
+        falcon = world.falcon.fork()
+        falcon.sim.random.seed(f"{falcon.store.now}")
+        falcon.jump()
+        yield self._world(falcon, acted=world.acted)
+        if self.scenario.act and not world.acted:
+            falcon = world.falcon.fork()
+            self.scenario.act(falcon)
+            yield self._world(falcon, acted=True)
+
+    def _move(self, world: World, controller: Controller) -> Move | None:
+        """Return the next change of a controller, its reads made first; None for an idle one that has nothing to do."""
+        if controller not in world.moves:
+            *_, ready = (controller, *self._looks(world, controller))
+            if ready.actions is not None:
+                world.moves[controller] = self._called(world, ready)
+            elif not controller.idle:  # what it has heard asks for nothing: its pass is over
+                world.moves[controller] = Move(world, self._same(Controller()))
+            else:
+                world.moves[controller] = None
+        return world.moves[controller]
+
+    def _called(self, world: World, ready: Controller) -> Move:
+        """Let a controller make its next call; hold what it did against what may be done."""
+        falcon = world.falcon.fork()
+        falcon.sim.random.seed(f"{falcon.store.now} {about(ready)}")
+        effects = len(falcon.sim.effects)
+        after = ready.step(falcon)
+        for call in falcon.sim.effects[effects:]:
+            if call.name == "gke.delete_node_pool":
+                row = falcon.ledger(call.target.rsplit("/", 1)[-1])
+                assert row.lease is None and row.state is not PoolState.ACTIVE, f"a live pool was deleted: {row}"
+        return Move(self._world(falcon, acted=world.acted), self._same(after))
+
+    def _looks(self, world: World, controller: Controller) -> tuple[Controller, ...]:
+        if controller not in world.looks:
+            world.looks[controller] = tuple(self._same(each) for each in controller.looks(world.falcon))
+        return world.looks[controller]
+
+    def _readings(self, world: World, controller: Controller, after: World) -> tuple[Controller, ...]:
+        """Return where a controller may be when a change comes: before, or just after a read that it would turn."""
+        known = world.readings.get((controller, after))
+        if known is None:
+            differ = {name for name, value in after.parts.items() if value != world.parts[name]}
+            later = (
+                each
+                for each in self._looks(world, controller)
+                if READS[each.heard[-1].call if each.heard else LAST_READ] & differ
+            )
+            known = world.readings[controller, after] = (controller, *later)
+        return known
+
+    def _same(self, controller: Controller) -> Controller:
+        return self.controllers.setdefault(controller.key(), controller)
+
+    def _world(self, falcon: Falcon, *, acted: bool) -> World:
+        """Return the one world like this; a new one is held against the laws, and must come to its end."""
+        world = World(falcon, acted=acted)
+        known = self.worlds.setdefault(world.key(), world)
+        if known is world:
+            self.by_mark.setdefault((world.mark, acted), world)
+            check(falcon)
+            hold_ends(falcon, self.scenario)
+            come_to_an_end(falcon, self.scenario, self.ended)
+        return known
+
+
+def about(controller: Controller) -> tuple[object, ...]:
+    """Return what a controller's next call is about: its kind and its names."""
+    action = controller.actions[0] if controller.actions else None
+    named = (getattr(action, name, None) for name in ("cluster_id", "job_id", "name"))
+    return (type(action).__name__, *named, len(controller.heard))
+
+
+def parts(falcon: Falcon) -> dict[str, str]:
+    """Return what reads are answered from, part by part."""
+    sim, store = falcon.sim, falcon.store
+    objects = [sim.kube(row.path).store.objects for row in store.clusters.values()]
+    found = {kind: repr([each[kind] for each in objects]) for kind in ("jobs", "pods", "events", "nodes")}
+    pools = [(key, pool.status, pool.waiting, pool.spec) for key, pool in sim.gke.pools.all.items()]
+    return found | {
+        "rows": repr(store.copy()),
+        "time": repr(store.now),
+        "pools": repr(pools),
+        "operations": repr(sim.gke.operations),
+        "reservations": repr([(name, record.shown) for name, record in sim.compute.reservations.items()]),
+    }
+
+
+def hold_ends(falcon: Falcon, scenario: Scenario) -> None:
+    """A job that could not fail did not."""
+    for job in falcon.rows():
+        if job.status in ("Succeeded", "Failed", "Aborted"):
+            assert falcon.state(job.id) in scenario.ends[job.id], falcon.describe()
+
+
+def come_to_an_end(falcon: Falcon, scenario: Scenario, worlds: set[str]) -> None:
+    """Leave a world to one new controller until every job is over and nothing is left, unless one like it was."""
+    if falcon.fingerprint() in worlds:
+        return
+    falcon = falcon.fork()
+    limit = falcon.store.now + LIMIT_SECONDS
+    while (mark := falcon.fingerprint()) not in worlds:
+        worlds.add(mark)
+        if falcon.is_over() and not falcon.leftovers():
+            hold_ends(falcon, scenario)
+            assert not problems(falcon), problems(falcon)
+            return
+        assert falcon.store.now < limit, falcon.describe()
+        falcon.go_on(falcon.step())
+        check(falcon)

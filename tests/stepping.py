@@ -1,0 +1,154 @@
+"""
+A controller taken apart at every call: what it has heard so far is its whole state.
+
+1. A controller is frozen: the answers of its look at the world, then its plan, the action it is at and that action's
+   answers. One step makes one call on a world and returns the controller after it; the world may be any.
+2. Nothing is kept between two steps but that value: the product's own code runs again on the answers heard before, and
+   stops where it asks for more. It is deterministic, so this is the same process going on.
+3. Calls that answer the same in every world here (how to reach a cluster) are no steps.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import evolve, field, frozen
+from cloudsim.direct import DirectClouds
+from world import Falcon, Inline
+
+from falcon_rm.apply import Applier
+from falcon_rm.core.actions import Action
+from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.model import Cluster
+from falcon_rm.core.plan import plan
+from falcon_rm.core.words import CloudError
+from falcon_rm.observe import observe
+
+CONSTANT = frozenset({"get_cluster", "close"})
+SECONDS = 30.0
+
+
+class Pause(BaseException):
+    """The controller asks for more than it may hear in this step."""
+
+
+@frozen
+class Heard:
+    """What one call answered, or the cloud's error."""
+
+    call: str
+    answer: Any = None
+    error: CloudError | None = None
+    text: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "text", f"{self.call} {self.answer!r} {self.error!r}")
+
+
+@frozen(eq=False)
+class Controller:
+    """One process somewhere in a pass; a new one is at its beginning."""
+
+    heard: tuple[Heard, ...] = ()
+    actions: tuple[Action, ...] | None = None  # None: it still looks
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is between two passes."""
+        return self.actions is None and not self.heard
+
+    def key(self) -> str:
+        """Return a text that is equal for controllers that will do the same."""
+        return repr((self.actions, [heard.text for heard in self.heard]))
+
+    def step(self, falcon: Falcon) -> "Controller":
+        """Make the next call on a world; return the controller that heard its answer."""
+        ear = Ear(self.heard)
+        try:
+            if self.actions is None:
+                return _before(_plan(falcon, ear))
+            Applier(ear.port(falcon.store), EarClouds(falcon, ear)).apply(self.actions[0])
+        except Pause:
+            return evolve(self, heard=tuple(ear.heard))
+        return _before(self.actions[1:])
+
+    def looks(self, falcon: Falcon) -> Iterator["Controller"]:
+        """Yield the controller after each further call of its look at a world, up to the plan."""
+        if self.actions is not None:
+            return
+        ear = Ear(self.heard, most=None)
+        wanted = _plan(falcon, ear)
+        for count in range(len(self.heard) + 1, len(ear.heard)):
+            yield Controller(tuple(ear.heard[:count]))
+        if wanted:  # with nothing to do it is as if it had not looked
+            yield Controller(actions=wanted)
+
+
+def _plan(falcon: Falcon, ear: "Ear") -> tuple[Action, ...]:
+    """Look at a world through an ear; return what to do about it."""
+    store: Any = ear.port(falcon.store)
+    wanted = plan(observe(store, EarClouds(falcon, ear), falcon.bounds, seconds=SECONDS, readers=Inline))
+    return (*wanted.notes, *wanted.actions)
+
+
+def _before(actions: tuple[Action, ...]) -> Controller:
+    return Controller(actions=actions) if actions else Controller()
+
+
+class Ear:
+    """Answers from memory; at *most* so many calls more (None: all) are made for real, and the next one is too much."""
+
+    def __init__(self, heard: tuple[Heard, ...], most: int | None = 1) -> None:
+        self.heard = list(heard)
+        self._place = 0
+        self._most = None if most is None else len(heard) + most
+
+    def hear(self, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Return what a call answers."""
+        if self._place == self._most:
+            raise Pause
+        if self._place == len(self.heard):
+            try:
+                self.heard.append(Heard(name, function(*arguments, **named)))
+            except CloudError as error:
+                self.heard.append(Heard(name, error=error))
+        found = self.heard[self._place]
+        assert name == found.call, "the product asked another question after the same answers"
+        self._place += 1
+        if found.error is not None:
+            raise found.error
+        return found.answer
+
+    def port(self, port: Any) -> Any:
+        """Return a port whose calls are heard here."""
+        return EarPort(port, self)
+
+
+class EarPort:
+    """Any port, its calls heard."""
+
+    def __init__(self, port: Any, ear: Ear) -> None:
+        self._port = port
+        self._ear = ear
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if name in CONSTANT:
+            return found
+        return lambda *arguments, **named: self._ear.hear(name, found, *arguments, **named)
+
+
+class EarClouds:
+    """The simulated clouds, their calls heard."""
+
+    def __init__(self, falcon: Falcon, ear: Ear) -> None:
+        self._clouds = DirectClouds(falcon.sim)
+        self._ear = ear
+        self.gke = ear.port(self._clouds.gke)
+        self.compute = ear.port(self._clouds.compute)
+
+    def kubernetes(self, cluster: Cluster, info: ClusterInfo) -> Any:
+        """Return one cluster's Kubernetes."""
+        return self._ear.port(self._clouds.kubernetes(cluster, info))
+
+    def close(self) -> None:
+        """Nothing is open."""

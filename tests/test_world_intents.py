@@ -1,0 +1,114 @@
+"""
+Every sequence of up to four intents of people, from every point of a life (proof.md R8).
+
+1. Sequences that lead to one state are one from there on: a state is proved once, and counts for all that lead to it.
+2. Intents come at once, or with a pass of Falcon after each.
+"""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from attrs import evolve
+from proving import Proof, State, begin, go_on, make_pass, rare_collections
+from scenarios import SCENARIOS
+from striking import Seam
+from world import ZONE, Falcon, spec
+
+from falcon_rm.core.words import ClusterStatus
+
+LENGTH = 4
+LIVES = ("one host", "reservation", "cpu")
+MORE = (
+    "a v7x slice", "flex-start", "reservation for one of two", "fails", "lost once", "a pool for two",
+    "two topologies contested", "idle pools", "pool in error",
+)  # fmt: skip
+"""Lives for which `hack/soak` proves the same."""
+
+
+def submit(falcon: Falcon) -> None:
+    """Insert one more job like the first."""
+    number = sum(1 for job_id in falcon.store.jobs if job_id.startswith("x")) + 1
+    falcon.submit(f"x{number}", spec("4x4"), actor="eve")
+
+
+def abort(falcon: Falcon) -> None:
+    """Ask for the end of j1."""
+    job = falcon.store.jobs.get("j1")
+    if job is not None and job.status in ("Pending", "Running"):
+        falcon.store.set_status("j1", "Aborting")
+
+
+def delete_row(falcon: Falcon) -> None:
+    """Delete the row of j1."""
+    if "j1" in falcon.store.jobs:
+        falcon.store.delete_row("j1")
+
+
+def to_maintenance(falcon: Falcon) -> None:
+    """Take the cluster out of use."""
+    falcon.store.add_cluster(evolve(falcon.store.clusters["c1"], status=ClusterStatus.MAINTENANCE))
+
+
+def back(falcon: Falcon) -> None:
+    """Put it back to use."""
+    falcon.store.add_cluster(evolve(falcon.store.clusters["c1"], status=ClusterStatus.ACTIVE))
+
+
+def smaller(falcon: Falcon) -> None:
+    """Leave the reservation, if there is one, no room."""
+    _reserve(falcon, 0)
+
+
+def larger(falcon: Falcon) -> None:
+    """Give it room for two slices."""
+    _reserve(falcon, 8)
+
+
+def _reserve(falcon: Falcon, count: int) -> None:
+    if ("p", ZONE, "r") in falcon.sim.compute.reservations:
+        falcon.sim.compute.set_reservation("p", ZONE, "r", count=count)
+
+
+INTENTS: tuple[Callable[[Falcon], None], ...] = (submit, abort, delete_row, to_maintenance, back, smaller, larger)
+SEQUENCES = sum(len(INTENTS) ** length for length in range(1, LENGTH + 1))
+
+
+@pytest.mark.parametrize("passes", [False, True], ids=["at once", "a pass after each"])
+@pytest.mark.parametrize("name", LIVES)
+def test_every_sequence_of_intents(name: str, passes: bool, proof: Callable[[int, int], None]) -> None:
+    """From each point, after each sequence, the world comes to rest: nothing leaks and every wait is a true one."""
+    proof(*every_sequence(name, passes=passes))
+
+
+def every_sequence(name: str, *, passes: bool) -> tuple[int, int]:
+    """Prove one life; return how many sequences were planned, and how many proved."""
+    with rare_collections():
+        life = Proof(SCENARIOS[name])
+        points = [state for _, state in life.quiet(begin(life.scenario))]
+        executed = sum(sequences(life, state, passes=passes) for state in points)
+    return len(points) * SEQUENCES, executed
+
+
+def sequences(life: Proof, point: State, *, passes: bool) -> int:
+    """Prove every state that a sequence leads to; return for how many sequences that was."""
+    level: Mapping[object, tuple[State, int]] = {point.key(): (point, 1)}
+    covered = 0
+    for _ in range(LENGTH):
+        following: dict[object, tuple[State, int]] = {}
+        for state, ways in level.values():
+            for intent in INTENTS:
+                after = meant(state, intent, passes=passes)
+                key = after.key()
+                known, count = following.get(key, (after, 0))
+                following[key] = (known, count + ways)
+                life.prove(after.fork())
+                covered += ways
+        level = following
+    return covered
+
+
+def meant(state: State, intent: Callable[[Falcon], None], *, passes: bool) -> State:
+    """Return a state after an intent."""
+    after = state.fork()
+    intent(after.falcon)
+    return go_on(after, make_pass(after.falcon, Seam(after.falcon))) if passes else after
