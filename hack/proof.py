@@ -45,7 +45,6 @@ PROPERTIES = {
 
 FURTHER: Mapping[str, tuple[str, ...]] = {
     "R1": ("core/test_machine.py",),
-    "R7": ("test_world_seeds.py",),
     "R9": ("e2e/test_store_loss.py", "e2e/test_process_life.py", "cloud/test_store_mysql.py"),
     "R10": ("e2e/test_store_race.py",),
     "R11": ("core/test_plan_properties.py", "e2e/test_process_pass.py::test_plan_writes_nothing"),

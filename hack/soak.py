@@ -1,6 +1,6 @@
 """
 Plays seeded lives for as many ticks as asked for, on every core; then two controllers in all orders, more lives under
-every sequence of intents, and Hypothesis by its `soak` profile.
+every pair of faults and every sequence of intents, and Hypothesis by its `soak` profile.
 
 1. A seed that fails is printed with its shrunk script and the command that plays it again; the others go on.
 2. Exit code 1 if anything failed.
@@ -21,6 +21,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "hack")]
 
 from interleavings import Exploration  # noqa: E402 - found by the path above
 from lives import Violation, play  # noqa: E402
+from paired import NAMES, prove_pairs  # noqa: E402
+from scenarios import LIVES  # noqa: E402
 from test_world_intents import MORE, every_sequence  # noqa: E402
 from test_world_interleavings import SCENARIOS  # noqa: E402
 
@@ -75,12 +77,21 @@ def soak(first: int, ticks: int) -> int:
     return failed
 
 
+def pairs(name: str) -> list[tuple[int, int]]:
+    """Prove one life under every pair of faults; return how many were planned, and how many proved."""
+    counted: list[tuple[int, int]] = []
+    prove_pairs(name, lambda planned, executed: counted.append((planned, executed)))
+    return counted
+
+
 def deeper() -> int:
     """Prove what takes too long for every push; return how much of it failed."""
     failed = 0
     tasks: list[tuple[str, Callable[[], object]]] = [
         ("every order of two controllers", lambda: Exploration(SCENARIOS["one host"]).explore(2))
     ]
+    for name in sorted(LIVES.keys() - NAMES):
+        tasks.append((f"every pair of faults, {name}", partial(pairs, name)))
     for name in MORE:
         for passes in (False, True):
             what = f"intents, {name}, {'a pass after each' if passes else 'at once'}"

@@ -29,7 +29,7 @@ WANTED = ("mysql-", "lib")
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 NEEDS = ("apt-get", "apt-config", "dpkg-deb")
-ASK_SECONDS, GET_SECONDS = 30, 300
+ASK_SECONDS, GET_SECONDS = 120, 300
 
 NOT_OURS = ("Acquire::IndexTargets", "Acquire::Changelogs", "Acquire::Languages")
 
@@ -122,10 +122,11 @@ def _mirror() -> str:
     """Return the mirror from which this machine has its own Debian packages."""
     release = platform.freedesktop_os_release()
     if release.get("ID") == "debian":
-        form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-        for line in _ask("apt-get", "indextargets", "--format", form, "Created-By: Packages").splitlines():
-            if line.split()[1:] == [release.get("VERSION_CODENAME"), "main"]:
-                return line.split()[0]
+        targets = ("indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+        for words in (targets, ("update", "-qq"), targets):  # a machine that was never updated names none
+            for line in _ask("apt-get", *words).splitlines():
+                if line.split()[1:] == [release.get("VERSION_CODENAME"), "main"]:
+                    return line.split()[0]
     raise NoMySql("the sources of this machine's apt name no mirror of Debian")
 
 
