@@ -9,7 +9,7 @@ from cloudsim.faults import Fault
 from cloudsim.tempo import Tempo
 from world import Falcon, cluster, spec
 
-from falcon_rm.core.actions import Change
+from falcon_rm.core.actions import Change, RecordHealth
 
 Act = Callable[[Falcon], None]
 
@@ -27,16 +27,21 @@ def walk(falcon: Falcon) -> list[tuple[str, tuple[str, ...]]]:
     while not (falcon.is_over() and not falcon.leftovers()):
         before = falcon.fingerprint()
         made = falcon.step()
-        steps.append((before, tuple(planned(action) for action in made.plan.actions)))
+        steps.append((before, tuple(planned(action) for action in made.plan.actions if not is_text(action))))
         falcon.go_on(made)
     return steps
+
+
+def is_text(action: Any) -> bool:
+    """Return whether an action only writes a text for people, which a fingerprint leaves out."""
+    return isinstance(action, RecordHealth) or (isinstance(action, Change) and action.only_message)
 
 
 def planned(action: Any) -> str:
     """Return an action without texts, versions and names that are drawn by chance."""
     if isinstance(action, Change):
-        action = evolve(action, version=0, message=None)
-        return f"{action.job_id} {action.to_status} {action.to_reason} {sorted(action.columns)} {action.gives_up}"
+        given = action.gives_up and (action.gives_up.pool, action.gives_up.keep, action.gives_up.ended)
+        return f"{action.job_id} {action.to_status} {action.to_reason} {sorted(action.columns)} {given}"
     return f"{type(action).__name__} {getattr(action, 'name', '')}"
 
 

@@ -17,9 +17,9 @@ from world import ZONE, Falcon, spec
 from falcon_rm.core.words import ClusterStatus
 
 LENGTH = 4
-LIVES = ("one host", "reservation", "cpu")
+LIVES = ("one host", "cpu")
 MORE = (
-    "a v7x slice", "flex-start", "reservation for one of two", "fails", "lost once", "a pool for two",
+    "reservation", "a v7x slice", "flex-start", "reservation for one of two", "fails", "lost once", "a pool for two",
     "two topologies contested", "idle pools", "pool in error",
 )  # fmt: skip
 """Lives for which `hack/soak` proves the same."""

@@ -121,11 +121,14 @@ class MySqlStore:
         Where the name of the pool was borne before (the row was deleted and inserted anew), that attempt is passed
         over: the row goes on to the next one, and the claim is lost.
         """
+        done = self._commit(change)
+        if not done and change.makes:
+            name = (change.makes.cluster_id, change.makes.name)
+            self._unit(lambda run: pass_over(run, change, name), f"job/{change.job_id}")
+        return done
+
+    def _commit(self, change: Change) -> bool:
         subject = f"job/{change.job_id}"
-        borne = self.pools_named(change.makes.cluster_id, (change.makes.name,)) if change.makes else ()
-        if any(pool.job_id == change.job_id for pool in borne):
-            self._unit(lambda run: pass_over(run, change), subject)
-            return False
         try:
             return self.database.unit(lambda run: carry_out(run, change, change.message, self.process))
         except Unstorable as error:

@@ -30,7 +30,10 @@ Finds a row of `job` that is as it was read. An `=` would let MariaDB come by th
 before the row: the opposite order of upstream's statements, and now and then upstream's would be the deadlock's victim.
 """
 
-PASS_OVER = f"UPDATE job SET attempt = %s, version = version + 1 WHERE {GUARD}"
+PASS_OVER = f"""
+    UPDATE job SET attempt = %s, version = version + 1
+    WHERE {GUARD} AND EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = %s AND p.name = %s AND p.job_id = job.id)
+"""
 LOCK_SLOT = "SELECT holder FROM queue_slots WHERE cluster_id = %s AND topology = %s FOR UPDATE"
 TAKE_SLOT = "UPDATE queue_slots SET holder = %s, held_at = NOW(6) WHERE cluster_id = %s AND topology = %s"
 FREE_SLOT = (
@@ -114,9 +117,9 @@ def carry_out(run: Run, change: Change, message: str | None, process: str) -> No
         run.must(EVENT, _event(change))
 
 
-def pass_over(run: Run, change: Change) -> None:
-    """Count the attempt of a claim as made, since its name was borne before."""
-    run.must(PASS_OVER, (change.attempt, change.job_id, change.version, change.from_status))
+def pass_over(run: Run, change: Change, name: tuple[str, str]) -> None:
+    """Count the attempt of a claim as made, if the job has borne this name of a pool before."""
+    run.must(PASS_OVER, (change.attempt, change.job_id, change.version, change.from_status, *name))
 
 
 def insert_pool(run: Run, pool: Pool, *, holder: str | None) -> None:

@@ -21,6 +21,7 @@ LABELS_BYTES = 32_768
 OPTIONS = 32
 
 CPU = "cpu"
+MOST = 2**63 // 1000  # Kubernetes counts thousandths in 64 bits
 QUANTITIES = ("cpu_request", "cpu_limit", "memory_request", "memory_limit")
 RESERVED_PATHS = ("/gcs", "/tmp/tpu_logs")
 FORBIDDEN_OPTIONS = (  # gke.md 6.3
@@ -216,7 +217,7 @@ def resources(value: object) -> dict[str, str]:
 
 def _quantity(name: str, value: object) -> str:
     text = json.dumps(value) if isinstance(value, int | float) else value
-    if not isinstance(text, str) or not _QUANTITY.fullmatch(text) or _amount(text) >= 2**63:
+    if not isinstance(text, str) or not _QUANTITY.fullmatch(text) or _amount(text) >= MOST:
         raise Refused("a Kubernetes quantity such as 500m, 2 or 16Gi", value, name)
     if name.startswith("memory") and _amount(text) % 1:
         raise Refused("whole bytes, such as 500M or 16Gi", value, name)

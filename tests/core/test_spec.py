@@ -262,6 +262,7 @@ def test_what_is_no_spec(raw: str | bytes | None, field: str, got: str) -> None:
         ({"resources": {"cpu_limit": True}}, "resources.cpu_limit", "True"),
         ({"resources": {"memory_limit": "1KiB"}}, "resources.memory_limit", "'1KiB'"),
         ({"resources": {"memory_limit": "99999E"}}, "resources.memory_limit", "'99999E'"),
+        ({"resources": {"memory_request": "7Ei"}}, "resources.memory_request", "'7Ei'"),
         ({"resources": {"memory_request": "100m"}}, "resources.memory_request", "'100m'"),
         ({"resources": {"cpu_request": "2", "cpu_limit": "1999m"}}, "resources.cpu_request", "'2'"),
         ({"resources": {"memory_request": "1Gi", "memory_limit": "1G"}}, "resources.memory_request", "'1Gi'"),
