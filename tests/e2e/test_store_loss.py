@@ -213,7 +213,7 @@ def all_jobs(falcon: Falcon) -> list[Job]:
     return [job_of(row, {}) for row in named(falcon.store.others, JOB, "FROM job t ORDER BY t.id")]
 
 
-ONE_FILE = ("--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M;ibdata2:8M")
+ONE_FILE = ("--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M;ibdata2:4M")
 """All tables in one file of a fixed size: a disk that can be filled."""
 
 
