@@ -9,8 +9,6 @@ import pytest
 from lives import play
 
 SEEDS, GROUPS, TICKS = 500, 25, 200
-FAILED_ONCE: tuple[int, ...] = ()
-"""Seeds that found a fault, kept for ever."""
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -18,12 +16,6 @@ def test_lives_come_to_their_end(group: int, proof: Callable[[int, int], None]) 
     """Whatever happened, once faults and people rest every job ends and nothing of ours is left."""
     seeds = range(group, SEEDS, GROUPS)
     proof(len(seeds), len([play(seed, TICKS) for seed in seeds]))
-
-
-@pytest.mark.parametrize("seed", FAILED_ONCE)
-def test_lives_that_failed_once(seed: int) -> None:
-    """What was found once stays mended."""
-    play(seed, TICKS)
 
 
 def test_one_integer_says_it_all() -> None:
