@@ -6,6 +6,7 @@ One connection to a MySQL-family server, and the only ways to use it: a read, or
 3. READ COMMITTED, strict, '+00:00', bounded waits: set by ourselves, never left to the server (mysql.md 2).
 4. UPDATE counts the rows it matched, not those it changed: 0 means that somebody was first.
 5. Nothing decides by the text of an error, and no text shows the password.
+6. What goes over a unix socket stays on this machine: no TLS there, unless a CA is given.
 """
 
 import re
@@ -290,6 +291,7 @@ class Database:
             host=at.host,
             port=at.port,
             unix_socket=at.unix_socket,
+            ssl_disabled=True if at.unix_socket and not at.ssl_ca else None,
             ssl_ca=at.ssl_ca,
             ssl_cert=at.ssl_cert,
             ssl_key=at.ssl_key,

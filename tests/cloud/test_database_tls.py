@@ -25,6 +25,7 @@ class Secured:
     """A server on loopback that speaks TLS, with its papers."""
 
     url: str
+    socket: str
     folder: Path
     plugin: str  # how it takes passwords
 
@@ -76,7 +77,7 @@ def start_secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
                 cursor.execute("SELECT plugin FROM mysql.user WHERE user = 'plain'")
                 ((plugin,),) = cursor.fetchall()
             url = f"mysql://falcon:secret@localhost:{port}/d"
-            started[kind] = server, Secured(url, folder, plugin)
+            started[kind] = server, Secured(url, str(server.socket), folder, plugin)
         return started[kind][1]
 
     yield start
@@ -102,6 +103,16 @@ def answer(address: Address, sql: str) -> object:
 def test_a_ca_of_ones_own(secured: Secured) -> None:
     """With ssl_ca in the URL the connection is encrypted, and the server has proved who it is."""
     assert str(answer(secured.address, "SHOW SESSION STATUS LIKE 'Ssl_version'")).startswith("TLSv1.")
+
+
+def test_a_unix_socket(secured: Secured) -> None:
+    """What stays on the machine is not encrypted, which costs every connection dear, unless a CA is given."""
+    near = evolve(secured.address, unix_socket=secured.socket)
+    encrypted, plain = (
+        str(answer(at, "SHOW SESSION STATUS LIKE 'Ssl_version'"))
+        for at in (near, evolve(near, user="plain", ssl_ca=None))
+    )
+    assert (True, "") == (encrypted.startswith("TLSv1."), plain)
 
 
 def test_another_ca(secured: Secured) -> None:
