@@ -47,6 +47,7 @@ class Applier:
             act.CreatePool: self._create_pool,
             act.DeletePool: self._delete_pool,
             act.SubmitWork: self._submit,
+            act.ResumeWork: self._resume,
             act.DeleteWork: self._delete_work,
         }
         self.error: CloudError | None = None
@@ -112,6 +113,14 @@ class Applier:
             self._store.work_refused(action, self._fault(error))
             return self._refusal(error)
         return Result.DONE if self._store.work_submitted(action, uid) else Result.LOST
+
+    def _resume(self, action: act.ResumeWork) -> Result:
+        try:
+            self._kubernetes(action.cluster).resume_work(action.name, action.uid)
+        except CloudError as error:
+            self._store.work_refused(action, self._fault(error))
+            return self._refusal(error)
+        return Result.DONE if self._store.work_resumed(action) else Result.LOST
 
     def _delete_work(self, action: act.DeleteWork) -> Result:
         self._store.work_stopping(action.cluster.id, action.name)

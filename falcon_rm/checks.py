@@ -23,7 +23,7 @@ from falcon_rm.ports import Inspection, Rights
 NAMESPACE, SERVICE_ACCOUNT = "falcon-jobs", "falcon-job"
 
 RIGHTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("batch", "jobs", ("get", "list", "create", "delete")),
+    ("batch", "jobs", ("get", "list", "create", "patch", "delete")),
     ("", "pods", ("list",)),
     ("", "events", ("list",)),
     ("", "nodes", ("list",)),

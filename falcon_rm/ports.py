@@ -21,6 +21,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -105,8 +106,11 @@ class Store(Protocol):
     def work_submitted(self, action: SubmitWork, uid: str) -> bool:
         """Write job_uid (and dispatched_at) under the guard, clear the error of the `workloads` row."""
 
-    def work_refused(self, action: SubmitWork, fault: tuple[str, str]) -> bool:
-        """Write the error that the submit answered into the `workloads` row."""
+    def work_resumed(self, action: ResumeWork) -> bool:
+        """Write resumed_at = now into the `workloads` row, if there is one and it has none, and clear its error."""
+
+    def work_refused(self, action: SubmitWork | ResumeWork, fault: tuple[str, str]) -> bool:
+        """Write the error that the call answered into the `workloads` row."""
 
     def work_stopping(self, cluster_id: str, name: str) -> bool:
         """Write stop_at = now into the `workloads` row, if there is one and it has none."""
@@ -158,6 +162,9 @@ class Kubernetes(Protocol):
 
         A Job of that name with our job-id and attempt counts as created. Returns its UID.
         """
+
+    def resume_work(self, name: str, uid: str) -> None:
+        """Let a suspended Job run, if it still has this UID."""
 
     def delete_work(self, name: str, uid: str) -> None:
         """Delete a Job with background propagation and a UID precondition."""

@@ -28,6 +28,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -111,6 +112,11 @@ def _submit_work(action: SubmitWork) -> Line:
     return Line("+", "work", action.name, "submit", why, action.cluster.id, action.job_id)
 
 
+def _resume_work(action: ResumeWork) -> Line:
+    why = f"job {action.job_id}, attempt {action.attempt}"
+    return Line("~", "work", action.name, "let go", why, action.cluster.id, action.job_id)
+
+
 def _delete_work(action: DeleteWork) -> Line:
     return Line("-", "work", action.name, "delete", action.why, action.cluster.id, action.job_id)
 
@@ -136,6 +142,7 @@ LINES: Mapping[type[Any], Callable[[Any], Line]] = {
     MarkPool: _mark_pool,
     Note: _note,
     RecordHealth: _record_health,
+    ResumeWork: _resume_work,
     RetirePool: _retire_pool,
     SubmitWork: _submit_work,
 }

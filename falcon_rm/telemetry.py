@@ -33,6 +33,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -51,6 +52,7 @@ MESSAGES: Mapping[type[Any], str] = {
     MarkPool: "Noted times of pool",
     Note: "Noted",
     RecordHealth: "Recorded health of cluster",
+    ResumeWork: "Let work go",
     RetirePool: "Retired pool",
     SubmitWork: "Submitted work",
 }

@@ -181,7 +181,7 @@ def _pool(pool: Pool, now: float, bounds: Bounds) -> tuple[object, ...]:
 
 
 def _submission(row: Submission) -> tuple[object, ...]:
-    return (row.cluster_id, row.name, row.attempt, str(row.error and row.error.kind))
+    return (row.cluster_id, row.name, row.attempt, row.resumed_at is None, str(row.error and row.error.kind))
 
 
 def _plain(value: object) -> object:

@@ -50,6 +50,8 @@ def check(falcon: Falcon, by_hand: Collection[str] = ()) -> None:
     assert not [pool for pool in store.pools.values() if pool.lease and pool.state is not PoolState.ACTIVE], "S5"
     open_leases = sorted((lease.pool, lease.job_id) for lease in store.lease_rows() if lease.until_at is None)
     assert open_leases == sorted((pool.name, pool.lease) for pool in store.pools.values() if pool.lease), "S9"
+    unknown = [work for work in works_let_go(falcon) if store.uids.get(work[:2]) != work[2]]
+    assert not unknown, f"a Job may run that no row knows (S7): {unknown}"
     running = attempts_that_run(falcon)
     twice = {job_id for job_id, attempts in running.items() if len(attempts) > 1}
     assert twice <= set(by_hand), "pods of two attempts run at once (S3)"
@@ -81,6 +83,14 @@ def attempts_that_run(falcon: Falcon) -> dict[str, set[str]]:
             if pod["status"].get("phase") == "Running" and JOB_ID in labels:
                 found.setdefault(labels[JOB_ID], set()).add(labels[ATTEMPT])
     return found
+
+
+def works_let_go(falcon: Falcon) -> Iterator[tuple[str, str, str]]:
+    """Yield cluster, name and UID of the Jobs of ours that are not suspended."""
+    for row in falcon.store.clusters.values():
+        for item in falcon.sim.kube(row.path).store.objects["jobs"].values():
+            if not item["spec"].get("suspend") and (item["metadata"].get("labels") or {}).get(INSTANCE):
+                yield row.id, item["metadata"]["name"], item["metadata"]["uid"]
 
 
 def running_pods(falcon: Falcon, job_id: str) -> list[Any]:
@@ -167,7 +177,7 @@ def _check_blindness(made: Pass) -> None:
 
 
 def _cluster_of(action: act.Action) -> str:
-    if isinstance(action, act.CreatePool | act.DeletePool | act.SubmitWork | act.DeleteWork):
+    if isinstance(action, act.CreatePool | act.DeletePool | act.SubmitWork | act.ResumeWork | act.DeleteWork):
         return action.cluster.id
     if isinstance(action, act.EnterPool):
         return action.pool.cluster_id
@@ -176,7 +186,7 @@ def _cluster_of(action: act.Action) -> str:
 
 def _needs(action: act.Action, jobs: dict[str, Job], asked: set[tuple[str, int]]) -> set[str]:
     """Return which lists an action must rest on."""
-    if isinstance(action, act.SubmitWork | act.DeleteWork):
+    if isinstance(action, act.SubmitWork | act.ResumeWork | act.DeleteWork):
         return {"works"}
     if isinstance(action, act.CreatePool | act.DeletePool | act.RetirePool | act.EndLease | act.MarkPool):
         return {"pools"}
@@ -268,6 +278,12 @@ def _check_submit(falcon: Falcon, cluster_id: str, call: Call) -> None:
     assert (row.job_id, str(row.attempt)) == (labels[JOB_ID], labels[ATTEMPT]), "a Job under another's name (S3)"
 
 
+def _check_resume(falcon: Falcon, cluster_id: str, call: Call) -> None:
+    _, _, name, body = call.arguments
+    uid = body["metadata"]["uid"]
+    assert falcon.store.uids.get((cluster_id, name)) == uid, f"{name} is let go, its UID in no row (S7)"
+
+
 def _check_delete_work(falcon: Falcon, cluster_id: str, call: Call) -> None:
     _, namespace, name, options = call.arguments
     assert namespace == NAMESPACE and options["preconditions"]["uid"], f"{name} is deleted without its UID (S8)"
@@ -286,5 +302,6 @@ CALLS = {
     "gke.create_node_pool": _check_create,
     "gke.delete_node_pool": _check_delete,
     "kube.create.jobs": _check_submit,
+    "kube.patch.jobs": _check_resume,
     "kube.delete.jobs": _check_delete_work,
 }

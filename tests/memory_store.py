@@ -26,6 +26,7 @@ from falcon_rm.core.actions import (
     Note,
     Now,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -208,8 +209,15 @@ class MemoryStore(Tables):
             self.uids[action.cluster.id, action.name] = uid
         return True
 
-    def work_refused(self, action: SubmitWork, fault: tuple[str, str]) -> bool:
-        """Write the error that the submit answered."""
+    def work_resumed(self, action: ResumeWork) -> bool:
+        """Write when a Job was let go, and clear the error beside it."""
+        work = self.works.get((action.cluster.id, action.name))
+        if work is None or work.resumed_at is not None:
+            return False
+        return self._edit_work(action.cluster.id, action.name, resumed_at=self.now, error=None)
+
+    def work_refused(self, action: SubmitWork | ResumeWork, fault: tuple[str, str]) -> bool:
+        """Write the error that the call answered."""
         return self._edit_work(action.cluster.id, action.name, error=self._fault(fault))
 
     def work_stopping(self, cluster_id: str, name: str) -> bool:

@@ -93,7 +93,7 @@ def strikes(site: Site) -> tuple[Strike, ...]:
     if site.of_store:
         return STORE_WRITE if site.mutating else STORE_READ
     if site.mutating:
-        return HANGS[site.name.startswith("kube.")] + refusals(site.name)
+        return CLOUD_WRITE + HANGS + refusals(site.name)
     return CLOUD_READ + READ_ERRORS[site.name.startswith("kube.")] + lists(site)
 
 
@@ -112,11 +112,7 @@ CLOUD_WRITE = (
     Strike("hang without effect", "hang"),
     Strike("hang with effect", "hang", after=True),
 )
-HANGS = {
-    kubernetes: CLOUD_WRITE + tuple(Strike(f"hang, effect {later:g} s later", "hang", later=later) for later in delays)
-    for kubernetes, delays in ((False, LATER), (True, LATER[:2]))
-}
-"""Whether it is Kubernetes -> what can become of a call without an answer: its server ends each request in a minute."""
+HANGS = tuple(Strike(f"hang, effect {later:g} s later", "hang", later=later) for later in LATER)
 
 
 def google(code: str, text: str, *verdicts: str, after: bool = False) -> Strike:
@@ -163,6 +159,13 @@ SUBMIT = (
     kubernetes(409, "AlreadyExists", 'object is being deleted: jobs.batch "x" already exists'),
     kubernetes(422, "Invalid", "spec: Invalid value", "Failed/JobSubmitFailed"),
 )
+RESUME = (
+    *UNCLEAR_KUBERNETES,
+    kubernetes(403, "Forbidden", RIGHTS.replace("create", "patch")),
+    kubernetes(400, "BadRequest", WEBHOOK, "Failed/JobSubmitFailed"),
+    kubernetes(404, "NotFound", "not found"),
+    kubernetes(422, "Invalid", "metadata.uid: Invalid value: field is immutable"),
+)
 REFUSALS: Mapping[str, tuple[Strike, ...]] = {
     "gke.create_node_pool": (
         *UNCLEAR,
@@ -187,6 +190,7 @@ REFUSALS: Mapping[str, tuple[Strike, ...]] = {
     "kube.create.services": SUBMIT,
     "kube.create.namespaces": SUBMIT,
     "kube.create.serviceaccounts": SUBMIT,
+    "kube.patch.jobs": RESUME,
     "kube.delete.jobs": (
         *UNCLEAR_KUBERNETES,
         kubernetes(403, "Forbidden", RIGHTS),
@@ -203,6 +207,7 @@ CALL: Mapping[str, ErrorCall] = defaultdict(
         "gke.create_node_pool": "create",
         "gke.delete_node_pool": "delete",
         "compute.insert_resource_policy": "create",
+        "kube.patch.jobs": "submit",
         "kube.delete.jobs": "delete",
         **dict.fromkeys((name for name in REFUSALS if name.startswith("kube.create")), "submit"),
     },

@@ -21,7 +21,7 @@ VANISHED = {P.LOST, P.TAKEN, P.ABSENT}
 FAILED = VANISHED | {P.BROKEN, P.HIDDEN}
 HELD = USABLE | FAILED | {P.FULL, P.REFUSED, P.TROUBLE, P.STOPPING}
 OWNS_NONE = {P.NONE, P.UNNEEDED}
-LISTED = {W.UNRECORDED, W.STARTING, W.STUCK, W.RUNNING, W.STOPPING}
+LISTED = {W.UNRECORDED, W.PREPARED, W.STARTING, W.STUCK, W.RUNNING, W.STOPPING}
 LOSES = LISTED - {W.RUNNING}
 ENDED = {W.SUCCEEDED, W.FAILED_APP, W.FAILED_INFRA}
 NOT_THERE = {W.ABSENT, W.GONE, W.REFUSED, W.DENIED}
@@ -50,11 +50,11 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=LEAVE, work=W.STOPPING),
         case(phase=LEAVE, pool=P.LEAVING, timing={T.ON_TIME, T.LATE}, work=NOT_THERE | ENDED),
         case(phase=F.RUNNING, work=W.RUNNING, timing=T.ON_TIME),
-        case(phase=F.RUNNING, work=LISTED, timing=T.ON_TIME, pool=set(P) - VANISHED),
+        case(phase=F.RUNNING, work=LISTED - {W.PREPARED}, timing=T.ON_TIME, pool=set(P) - VANISHED),
         case(phase=F.DISPATCHING, work={W.STARTING, W.STOPPING}, timing=T.ON_TIME, pool=set(P) - VANISHED),
         case(phase=BEFORE_RUN, pool=P.STOPPING, work=LISTED | UNSEEN),
         case(phase=F.WAITING_FOR_NODE, pool={P.UP, P.CREATING}, work=LISTED | {W.ABSENT}),
-        case(phase=F.WAITING_FOR_NODE, pool=P.EMPTY, work=LISTED - {W.UNRECORDED}),
+        case(phase=F.WAITING_FOR_NODE, pool=P.EMPTY, work=LISTED - {W.UNRECORDED, W.PREPARED}),
         case(phase=F.PROVISIONING, pool={P.HIDDEN, P.CREATING}, timing=T.ON_TIME, chance=CALM),
     ),
     (Verb.PLACE, ""): (case(phase=F.NEW),),
@@ -68,6 +68,10 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=F.DISPATCHING, work=W.UNRECORDED, timing=T.ON_TIME),
         case(phase=F.DISPATCHING, pool={P.READY, P.UNNEEDED}, work=W.ABSENT),
         case(phase=F.WAITING_FOR_NODE, pool=P.EMPTY, work={W.ABSENT, W.UNRECORDED}),
+    ),
+    (Verb.RESUME, ""): (
+        case(phase=STARTED, work=W.PREPARED, timing=T.ON_TIME, pool=set(P) - VANISHED),
+        case(phase=F.WAITING_FOR_NODE, pool=P.EMPTY, work=W.PREPARED),
     ),
     (Verb.STOP, ""): (
         case(phase=LEAVE, work=LISTED - {W.STOPPING}, timing=T.ON_TIME),

@@ -19,6 +19,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -95,6 +96,10 @@ EXPECTED: list[tuple[Action, Line]] = [
     (
         SubmitWork(CLUSTER, "j", 3, "Pending", 1, "falcon-j", {}, None, True),
         Line("+", "work", "falcon-j", "submit", "job j, attempt 1", "id-1", "j"),
+    ),
+    (
+        ResumeWork(CLUSTER, "j", 1, "falcon-j", "uid"),
+        Line("~", "work", "falcon-j", "let go", "job j, attempt 1", "id-1", "j"),
     ),
     (
         DeleteWork(CLUSTER, "falcon-j", "uid", "j", 1, "aborting"),

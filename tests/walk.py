@@ -25,7 +25,7 @@ from world import Falcon, Inline
 from world_key import key_of
 
 from falcon_rm.apply import Applier, Result
-from falcon_rm.core.actions import CreatePool, DeletePool, DeleteWork, SubmitWork
+from falcon_rm.core.actions import CreatePool, DeletePool, DeleteWork, ResumeWork, SubmitWork
 from falcon_rm.core.model import Bounds
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import PoolState
@@ -199,4 +199,6 @@ class Walk:
 
 def calls(wanted: Plan) -> bool:
     """Return whether a plan asks the clouds for anything."""
-    return any(isinstance(each, CreatePool | DeletePool | SubmitWork | DeleteWork) for each in wanted.actions)
+    return any(
+        isinstance(each, CreatePool | DeletePool | SubmitWork | ResumeWork | DeleteWork) for each in wanted.actions
+    )

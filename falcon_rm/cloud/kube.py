@@ -36,6 +36,7 @@ CLUSTER_WIDE = ("namespaces", "nodes")
 """The kinds we use that live in no namespace."""
 
 PAGE = 500
+MERGE = "application/merge-patch+json"
 POOLS_PER_LIST = 50
 """Names in one label selector: it is part of a URL."""
 
@@ -148,6 +149,17 @@ class KubeAdapter:
         if service is not None:
             self._serve(_owned(service, job["metadata"]["name"], uid), uid, deadline)
         return uid
+
+    def resume_work(self, name: str, uid: str) -> None:
+        """
+        Let a suspended Job run, if it still has this UID.
+
+        Raises:
+            CloudError: UNKNOWN, it is gone; GONE, another of that name is there.
+        """
+        body = {"metadata": {"uid": uid}, "spec": {"suspend": False}}
+        patch = self._batch.patch_namespaced_job
+        self._call("submit", patch, Deadline(self._write_seconds), name, NAMESPACE, body=body, _content_type=MERGE)
 
     def delete_work(self, name: str, uid: str) -> None:
         """Delete a Job with its pods in the background; one that is gone, or another of that name, is fine."""

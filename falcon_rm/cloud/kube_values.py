@@ -48,6 +48,7 @@ def live_work(raw: Raw) -> LiveWork:
         succeeded=_count(status, "succeeded"),
         failed=_count(status, "failed"),
         deleting=bool(meta.get("deletionTimestamp")),
+        suspended=spec.get("suspend") is True,
         pool=selector.get(POOL_LABEL),
     )
 

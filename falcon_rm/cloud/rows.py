@@ -45,7 +45,8 @@ POOL = (
     "error_kind", "error_text", "error_at",
 )  # fmt: skip
 SUBMISSION = (
-    "cluster_id", "name", "job_id", "attempt", "requested_at", "stop_at", "error_kind", "error_text", "error_at",
+    "cluster_id", "name", "job_id", "attempt", "requested_at", "resumed_at", "stop_at",
+    "error_kind", "error_text", "error_at",
 )  # fmt: skip
 SLOT = ("cluster_id", "topology", "holder", "held_at")
 TURN = ("cluster_id", "topology", "actor", "served_at")

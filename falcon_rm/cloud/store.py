@@ -40,6 +40,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -286,8 +287,16 @@ class MySqlStore:
 
         return self._unit(work, work_subject(action.cluster.id, action.name))
 
-    def work_refused(self, action: SubmitWork, fault: tuple[str, str]) -> bool:
-        """Write the error that the submit answered."""
+    def work_resumed(self, action: ResumeWork) -> bool:
+        """Write when a Job was let go, and clear the error beside it."""
+        sql = (
+            "UPDATE workloads SET resumed_at = NOW(6), error_kind = NULL, error_text = NULL, error_at = NULL"
+            " WHERE cluster_id = %s AND name = %s AND resumed_at IS NULL"
+        )
+        return self._write(sql, (action.cluster.id, action.name), work_subject(action.cluster.id, action.name))
+
+    def work_refused(self, action: SubmitWork | ResumeWork, fault: tuple[str, str]) -> bool:
+        """Write the error that the call answered."""
         values = (fault[0], clean(fault[1]), action.cluster.id, action.name)
         return self._write(WORK_FAULT, values, work_subject(action.cluster.id, action.name))
 

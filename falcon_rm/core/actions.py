@@ -157,7 +157,7 @@ class DeletePool:
 
 @frozen
 class SubmitWork:
-    """Create the Kubernetes Job (and Service) of an attempt, or finish a submit that was cut short."""
+    """Create the Kubernetes Job (and Service) of an attempt, suspended, or finish a submit that was cut short."""
 
     cluster: Cluster
     job_id: str
@@ -168,6 +168,17 @@ class SubmitWork:
     manifest: Mapping[str, object]
     service: Mapping[str, object] | None
     dispatched: bool  # whether `dispatched_at` is written with `job_uid`
+
+
+@frozen
+class ResumeWork:
+    """Let a Job go that was made suspended, if it still has this UID."""
+
+    cluster: Cluster
+    job_id: str
+    attempt: int
+    name: str
+    uid: str
 
 
 @frozen
@@ -211,6 +222,7 @@ Action = (
     | CreatePool
     | DeletePool
     | SubmitWork
+    | ResumeWork
     | DeleteWork
     | RecordHealth
     | Note
@@ -227,6 +239,7 @@ ORDER = (
     RetirePool,
     CreatePool,
     SubmitWork,
+    ResumeWork,
     DeleteWork,
     DeletePool,
     Note,
@@ -241,7 +254,7 @@ def order(action: Action) -> tuple[int, str]:
             about = f"{pool.cluster_id}/{pool.name}"
         case DeletePool(cluster=cluster, name=name) | DeleteWork(cluster=cluster, name=name):
             about = f"{cluster.id}/{name}"
-        case Change(job_id=job_id) | SubmitWork(job_id=job_id):
+        case Change(job_id=job_id) | SubmitWork(job_id=job_id) | ResumeWork(job_id=job_id):
             about = job_id
         case EnsureSlot() | FreeSlot():
             about = f"{action.cluster_id}/{action.topology}"

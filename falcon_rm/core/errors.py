@@ -139,6 +139,7 @@ KUBERNETES = (
     Row("delete read", r"403 Forbidden", "", CLUSTER),
     Row("delete read", r"404 NotFound", "", GONE),
     Row("submit", r"409 AlreadyExists", "", EXISTS),
+    Row("submit", r"422 Invalid", r"metadata\.uid: .*immutable", GONE),  # another one has that name
     Row("delete", r"409 Conflict", r"precondition", GONE),  # the object of that name is another one
     Row(WRITE, r"409 .*", "", BUSY),
     Row("submit", r"(400|413|415|422) .+", "", PERMANENT),

@@ -86,6 +86,7 @@ class LiveWork:
     succeeded: int = 0
     failed: int = 0
     deleting: bool = False
+    suspended: bool = False  # asked to run no pods
     pool: str | None = None  # the node pool its pods are pinned to
 
 

@@ -4,9 +4,11 @@ What one job needs next, in every situation that a pass can meet.
 1. Every decision about a job is a row of RULES; no other code takes one. PLACE and QUEUE hand over to schedule.py.
 2. Nothing here does I/O, reads a clock or remembers an earlier pass.
 3. Unknown is not absent: the rules marked 3 stand before any that acts.
-4. The outcome is in the row before anything of an attempt is stopped or released: only ENDING and ABORTING stop and
+4. A Job is made suspended, and let go when its uid is in the row: one that comes too late, or that no row knows, never
+   runs.
+5. The outcome is in the row before anything of an attempt is stopped or released: only ENDING and ABORTING stop and
    release, and an attempt enters ENDING by a note.
-5. Rules are ordered, the first that matches wins. The table is total: a gap is an import error.
+6. Rules are ordered, the first that matches wins. The table is total: a gap is an import error.
 
 What can be seen of a pool and of a Kubernetes Job is worked out in situation.py; how a step becomes an action stands in
 steps.py.
@@ -70,6 +72,7 @@ class WorkSeen(Fact):
     ABSENT = "absent"  # never seen
     GONE = "gone"  # its uid is in the row, a complete list lacks it
     UNRECORDED = "unrecorded"  # there, but its uid is not in the row yet
+    PREPARED = "prepared"  # there, suspended as it was made, its uid in the row
     STARTING = "starting"  # some pods do not run yet
     STUCK = "stuck"  # the same, past the deadline of what holds them up
     RUNNING = "running"  # every pod runs
@@ -105,7 +108,8 @@ class Verb(Enum):
     QUEUE = "queue"  # the scheduler decides
     CREATE = "create the pool"
     TAKE = "take the better pool, give up its own"
-    SUBMIT = "submit the Job"
+    SUBMIT = "submit the Job, suspended"
+    RESUME = "let the Job go"
     STOP = "stop the work"
     RELEASE = "release the pool: to a waiting job that fits, else delete"
     DISCARD = "give the pool up for deletion"
@@ -143,8 +147,8 @@ class Situation:
 
 F, P, W, T, C = Phase, PoolSeen, WorkSeen, Timing, Chance
 
-WAIT, PLACE, QUEUE, CREATE, TAKE, SUBMIT = (
-    Step(v) for v in (Verb.WAIT, Verb.PLACE, Verb.QUEUE, Verb.CREATE, Verb.TAKE, Verb.SUBMIT)
+WAIT, PLACE, QUEUE, CREATE, TAKE, SUBMIT, RESUME = (
+    Step(v) for v in (Verb.WAIT, Verb.PLACE, Verb.QUEUE, Verb.CREATE, Verb.TAKE, Verb.SUBMIT, Verb.RESUME)
 )
 STOP, RELEASE, DISCARD, CLEAN, FINISH, ABORTED = (
     Step(v) for v in (Verb.STOP, Verb.RELEASE, Verb.DISCARD, Verb.CLEAN, Verb.FINISH, Verb.ABORTED)
@@ -171,7 +175,7 @@ SPENT = {P.ABSENT, P.HIDDEN, P.LOST, P.BROKEN, P.FULL, P.REFUSED, P.TROUBLE, P.S
 HELD = USABLE | SPENT
 SETTLED = {P.NONE, P.UNNEEDED}
 VANISHED = {P.LOST, P.TAKEN, P.ABSENT}
-ALIVE = {W.UNRECORDED, W.STARTING, W.STUCK, W.RUNNING}
+ALIVE = {W.UNRECORDED, W.PREPARED, W.STARTING, W.STUCK, W.RUNNING}
 ENDED = {W.SUCCEEDED, W.FAILED_APP, W.FAILED_INFRA}
 NOTHING = {W.ABSENT, W.GONE, W.REFUSED, W.DENIED}
 PASSED = {T.LATE, T.OVERDUE}
@@ -212,6 +216,7 @@ RULES: tuple[tuple[Pattern, Step], ...] = (
     ((STARTED | ACQUIRE,   ANY,             W.DENIED,            ANY,       ANY,   ANY),          YIELD),
     ((STARTED,             ANY,             ALIVE | {W.STOPPING}, PASSED,   ANY,   ANY),          TIMED_OUT),
     ((F.DISPATCHING,       ANY,             W.STUCK,             ANY,       ANY,   ANY),          JOB_FAILED),
+    ((STARTED,             ANY,             W.PREPARED,          ANY,       ANY,   ANY),          RESUME),
     ((F.RUNNING,           ANY,             ALIVE | {W.STOPPING}, ANY,      ANY,   ANY),          WAIT),
     ((F.RUNNING,           ANY,             W.ABSENT,            ANY,       ANY,   ANY),          JOB_FAILED),
     ((F.DISPATCHING,       ANY,             W.UNRECORDED,        ANY,       ANY,   ANY),          SUBMIT),
@@ -227,6 +232,7 @@ RULES: tuple[tuple[Pattern, Step], ...] = (
     ((F.WAITING_FOR_NODE,  {P.UP, P.EMPTY}, W.ABSENT,            PASSED,    ANY,   C.CONTESTED),  BACK_NODES),
     ((F.WAITING_FOR_NODE,  {P.UP, P.EMPTY}, ALIVE | {W.STOPPING}, PASSED,   ANY,   C.CONTESTED),  YIELD),
     ((F.WAITING_FOR_NODE,  P.EMPTY,         {W.ABSENT, W.UNRECORDED}, ANY,  ANY,   ANY),          SUBMIT),
+    ((F.WAITING_FOR_NODE,  P.EMPTY,         W.PREPARED,          ANY,       ANY,   ANY),          RESUME),
     ((F.WAITING_FOR_NODE,  {P.UP, P.EMPTY, P.CREATING}, ANY,     ANY,       ANY,   ANY),          WAIT),
     ((F.PROVISIONING,      {P.ABSENT, P.HIDDEN, P.CREATING}, ANY, ANY,      ANY,   C.BETTER),     TAKE),
     ((F.PROVISIONING,      {P.ABSENT, P.HIDDEN, P.CREATING}, ANY, PASSED,   ANY,   ANY),          POOL_TIMEOUT),

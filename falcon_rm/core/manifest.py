@@ -88,6 +88,7 @@ def _job(task: TaskSpec, name: str, metadata: Manifest, pod: Manifest, *, mounte
         "kind": "Job",
         "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
         "spec": {
+            "suspend": True,  # until its uid is in the row
             "completionMode": "Indexed" if task.hosts > 1 else "NonIndexed",
             "completions": task.hosts,
             "parallelism": task.hosts,

@@ -211,6 +211,7 @@ class Submission:
     job_id: str
     attempt: int
     requested_at: float
+    resumed_at: float | None = None  # when it was let go: it is made suspended
     stop_at: float | None = None  # when its deletion was first asked
     error: Fault | None = None
 

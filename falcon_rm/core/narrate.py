@@ -7,7 +7,6 @@ What people are told of a job's state: the facts of a situation, put into the se
 
 from falcon_rm.core import pods
 from falcon_rm.core.case import Case
-from falcon_rm.core.live import LiveWork
 from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job, TaskSpec
@@ -63,7 +62,7 @@ def _standing(job: Job, phase: Phase, scene: Scene, messages: Messages) -> str:
             asked = job.task.hosts if isinstance(job.task, TaskSpec) else 1
             hosts = work.parallelism if work else asked
             active = min(work.active, hosts) if work and work.active else hosts
-            suspended = messages.say("suspended") if work and _is_suspended(work) else None
+            suspended = messages.say("suspended") if work and work.suspended else None
             return suspended or messages.say("running", active=active, hosts=hosts)
     return messages.say("aborting")
 
@@ -82,11 +81,11 @@ def _provisioning(job: Job, scene: Scene, messages: Messages) -> str:
 def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
     text = messages.say("dispatching-cpu" if job.topology == CPU_TOPOLOGY else "dispatching")
     work, seen = scene.work_of(job), scene.pods_of(job)
-    if work is None or seen is None:
+    if work is None or seen is None or scene.is_prepared(job, work):
         submission = scene.submission_of(job)
         fault = submission.error if submission else None
         return messages.join(text, fault.text if fault else None)
-    if _is_suspended(work):
+    if work.suspended:
         return messages.join(text, messages.say("suspended"))
     reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
     if not reasons:
@@ -95,10 +94,6 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
         "pods-not-up", up=pods.count_running(seen), hosts=work.parallelism, pods=messages.held_up(reasons)
     )
     return messages.join(text, up)
-
-
-def _is_suspended(work: LiveWork) -> bool:
-    return "Suspended" in work.conditions and work.conditions["Suspended"].status
 
 
 def _why_unread(case: Case) -> tuple[str, str]:

@@ -103,6 +103,11 @@ class Scene:
         """Return what the ledger keeps of the current attempt's Kubernetes Job; None if it was never asked for."""
         return self.submissions.get((job.cluster_id or "", work_name(job)))
 
+    def is_prepared(self, job: Job, work: LiveWork) -> bool:
+        """Return whether a listed Job stands suspended as Falcon made it: what others suspend later, they resume."""
+        submission = self.submission_of(job)
+        return work.suspended and (submission is None or submission.resumed_at is None)
+
     def pool_of(self, job: Job) -> Pool | None:
         """Return the ledger row of the pool that the job's row names."""
         return self.pools.get((job.cluster_id or "", job.node_pool_name or ""))

@@ -10,7 +10,7 @@ from falcon_rm.core import names, pods
 from falcon_rm.core.errors import classify
 from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
-from falcon_rm.core.model import Fault, Job, Pool, TaskSpec
+from falcon_rm.core.model import Fault, Job, Pool, Submission, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus
 
@@ -178,6 +178,8 @@ def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
         return WorkSeen.GONE
     if phase not in LEAVING and phase is not Phase.RUNNING and not job.job_uid:
         return WorkSeen.UNRECORDED
+    if phase not in LEAVING and scene.is_prepared(job, live):
+        return _see_refused(submission) or (WorkSeen.PREPARED if job.job_uid else WorkSeen.ABSENT)
     return _see_ended(job, phase, live, scene) or _see_alive(job, phase, live, scene)
 
 
@@ -193,11 +195,13 @@ def _see_missing_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
             return WorkSeen.STOPPING
     if job.job_uid:
         return WorkSeen.GONE
-    if submission and submission.error and submission.error.kind is ErrorKind.PERMANENT:
-        return WorkSeen.REFUSED
-    if submission and submission.error and submission.error.kind is ErrorKind.CLUSTER:
-        return WorkSeen.DENIED
-    return WorkSeen.ABSENT
+    return _see_refused(submission) or WorkSeen.ABSENT
+
+
+def _see_refused(submission: Submission | None) -> WorkSeen | None:
+    """Return why a Job will not be, or not be let go; None if it may be asked for again."""
+    kind = submission.error.kind if submission and submission.error else None
+    return {ErrorKind.PERMANENT: WorkSeen.REFUSED, ErrorKind.CLUSTER: WorkSeen.DENIED}.get(kind) if kind else None
 
 
 def _see_ended(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen | None:

@@ -11,15 +11,15 @@ from typing import Any
 
 from attrs import evolve
 
-from falcon_rm.core import manifest, names, narrate
-from falcon_rm.core.actions import NOW, Action, CreatePool, DeleteWork, SubmitWork, Value
+from falcon_rm.core import dispatch, names, narrate
+from falcon_rm.core.actions import NOW, Action, CreatePool, ResumeWork, SubmitWork, Value
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Timing, Verb
 from falcon_rm.core.model import InvalidSpec, Pool
 from falcon_rm.core.room import reservation_path
 from falcon_rm.core.schedule import Decision, Kind, backoff, backoff_ends
 from falcon_rm.core.situation import better_pool
-from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, Reason, Status
+from falcon_rm.core.words import ErrorKind, Mode, Outcome, Reason, Status
 
 FINAL: Mapping[str, tuple[Status, Reason | None]] = {
     Outcome.SUCCEEDED: (Status.SUCCEEDED, None),
@@ -38,7 +38,7 @@ BARE: Mapping[str, Value] = {"node_pool_name": None, "job_uid": None, "dispatche
 def act(case: Case) -> Iterator[Action]:
     """Yield the action of a step, and beside a call that may be refused for long what people are told."""
     action = _act(case)
-    told = _wait(case) if isinstance(action, CreatePool | SubmitWork) else None
+    told = _wait(case) if isinstance(action, CreatePool | SubmitWork | ResumeWork) else None
     yield from (step for step in (told, action) if step)
 
 
@@ -214,32 +214,6 @@ def _take(case: Case) -> Action | None:
     )
 
 
-def _submit(case: Case) -> Action:
-    job, scene = case.job, case.scene
-    cluster = scene.views[job.cluster_id or ""].cluster
-    name = names.cloud_name(job.id, job.attempt)
-    body, service = manifest.build(
-        job=job,
-        task=case.task,
-        cluster=cluster,
-        name=name,
-        pool=job.node_pool_name if job.topology != CPU_TOPOLOGY else None,
-        instance=scene.snapshot.instance,
-        log_path_template=scene.bounds.log_path_template,
-    )
-    return SubmitWork(
-        cluster=cluster,
-        job_id=job.id,
-        version=job.version,
-        status=job.status,
-        attempt=job.attempt,
-        name=name,
-        manifest=body,
-        service=service,
-        dispatched=case.situation.phase is Phase.DISPATCHING,
-    )
-
-
 def _go(case: Case) -> Action:
     job, columns = case.job, dict[str, Value]()
     text = narrate.arrived(case.step.word, job, case.scene, case.messages)
@@ -325,14 +299,6 @@ def _note(case: Case) -> Action:
     )
 
 
-def _delete_work(case: Case) -> Action | None:
-    job, work = case.job, case.scene.work_of(case.job)
-    assert work is not None
-    cluster = case.scene.views[job.cluster_id or ""].cluster
-    why = "it is over" if case.step.verb is Verb.CLEAN else f"it is to stop: {job.outcome or job.status}"
-    return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why)
-
-
 def _release(case: Case) -> Action:
     pool = case.scene.pool_of(case.job)
     keep = case.step.verb is Verb.RELEASE and pool is not None and case.demand.wants(pool)
@@ -384,11 +350,12 @@ VERBS: Mapping[Verb, Callable[[Case], Action | None]] = {
     Verb.QUEUE: _queue,
     Verb.CREATE: _create,
     Verb.TAKE: _take,
-    Verb.SUBMIT: _submit,
-    Verb.STOP: _delete_work,
+    Verb.SUBMIT: dispatch.submit,
+    Verb.RESUME: dispatch.resume,
+    Verb.STOP: dispatch.delete,
     Verb.RELEASE: _release,
     Verb.DISCARD: _release,
-    Verb.CLEAN: _delete_work,
+    Verb.CLEAN: dispatch.delete,
     Verb.FINISH: _finish,
     Verb.ABORTED: _aborted,
     Verb.GO: _go,

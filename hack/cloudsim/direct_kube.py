@@ -81,6 +81,11 @@ class DirectKubernetes:
             self._serve(service, job["metadata"]["name"], uid)
         return uid
 
+    def resume_work(self, name: str, uid: str) -> None:
+        """Let a suspended Job run, if it still has this UID."""
+        with translating("submit"):
+            self._kube.patch("jobs", NAMESPACE, name, {"metadata": {"uid": uid}, "spec": {"suspend": False}})
+
     def delete_work(self, name: str, uid: str) -> None:
         """Delete a Job with its pods in the background; one that is gone, or another of that name, is fine."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}

@@ -116,6 +116,8 @@ class KubeDoor:
             return kube.create(kind, namespace, body_of(request))
         if verb == "get":
             return kube.get(kind, namespace, name)
+        if verb == "patch":
+            return kube.patch(kind, namespace, name, body_of(request))
         if verb == "delete":
             return kube.delete(kind, namespace, name, {**options_of(request), **body_of(request)})
         check_version(request.query.get("resourceVersion", ""), kube.store.version)
@@ -145,8 +147,9 @@ def resource_of(path: tuple[str, ...]) -> Resource:
 
 
 def verb_of(request: Request, resource: Resource) -> str:
-    """Return the verb: create and list belong to a collection, get and delete to an object."""
-    verbs = {"POST": "create", "GET": "list"} if resource.name is None else {"GET": "get", "DELETE": "delete"}
+    """Return the verb: create and list belong to a collection, the others to an object."""
+    of_object = {"GET": "get", "PATCH": "patch", "DELETE": "delete"}
+    verbs = {"POST": "create", "GET": "list"} if resource.name is None else of_object
     if request.method not in verbs or (request.query.get("watch") in ("1", "true") and request.method == "GET"):
         raise KubeError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     return verbs[request.method]

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from cloudsim.errors import KubeError
-from cloudsim.kube_check import GROUPS, SINGULAR, check
+from cloudsim.kube_check import GROUPS, SINGULAR, check, invalid, refusal
 from cloudsim.kube_defaults import API_VERSIONS, name_pods, set_defaults
 from cloudsim.kube_jobs import Jobs
 from cloudsim.kube_nodes import Nodes
@@ -86,6 +86,12 @@ class Kube:
         arguments = (kind, namespace, name, dict(options or {}))
         return cast(Json, self.world.call(f"kube.delete.{kind}", target, self._delete, *arguments, mutating=True))
 
+    def patch(self, kind: str, namespace: str | None, name: str, body: Json) -> Json:
+        """Change an object by a merge patch; of a Job, whether it is suspended, and nothing else."""
+        target = f"{self.cluster.path}/{namespace or '-'}/{kind}/{name}"
+        arguments = (kind, namespace, name, body)
+        return cast(Json, self.world.call(f"kube.patch.{kind}", target, self._patch, *arguments, mutating=True))
+
     def log(self, namespace: str, pod: str) -> str:
         """Return what the main container of a pod wrote."""
         target = f"{self.cluster.path}/{namespace}/pods/{pod}/log"
@@ -109,13 +115,7 @@ class Kube:
     def suspend_by_hand(self, namespace: str, name: str, *, suspend: bool = True) -> None:
         """Let a person suspend or resume a Job."""
         with self.world.lock:
-            job = self._find("jobs", namespace, name)
-            job["spec"]["suspend"] = suspend
-            for item in job["status"].get("conditions", ()):
-                if item["type"] == "Suspended":
-                    item["status"] = str(suspend)
-            self.store.touch(job)
-            self.jobs.poke(job["metadata"]["uid"])
+            self._patch("jobs", namespace, name, {"spec": {"suspend": suspend}})
 
     # the answers
 
@@ -207,6 +207,19 @@ class Kube:
         return version, items
 
     # deletion
+
+    def _patch(self, kind: str, namespace: str | None, name: str, body: Json) -> Json:
+        obj = self._find(kind, namespace, name)
+        uid = body.get("metadata", {}).get("uid", obj["metadata"]["uid"])
+        if uid != obj["metadata"]["uid"]:
+            raise refusal(kind, name, [invalid("metadata.uid", uid, "field is immutable")])
+        if kind != "jobs" or body.keys() - {"metadata", "spec"} or body.get("spec", {}).keys() != {"suspend"}:
+            raise KubeError(422, "Invalid", f"the simulated server patches spec.suspend of Jobs alone, not {body}")
+        if obj["spec"]["suspend"] != body["spec"]["suspend"]:
+            obj["spec"]["suspend"] = body["spec"]["suspend"]
+            self.store.touch(obj)
+            self.jobs.poke(obj["metadata"]["uid"])
+        return cast(Json, clone(obj))
 
     def _delete(self, kind: str, namespace: str | None, name: str, options: Json) -> Json:
         obj = self._find(kind, namespace, name)

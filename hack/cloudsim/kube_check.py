@@ -6,7 +6,7 @@ What the API server refuses of an object that is to be created: 400 for what it 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cloudsim.errors import KubeError
 from cloudsim.values import Json, quantity
@@ -42,21 +42,24 @@ Cause = tuple[str, str, str]  # field, reason, text
 
 def check(kind: str, obj: Json) -> None:
     """Refuse an object that the API server would refuse."""
-    word = SINGULAR[kind]
-    check_types(word, obj)
+    check_types(SINGULAR[kind], obj)
     causes = list(metadata_causes(kind, obj.get("metadata", {})))
     spec = obj.get("spec", {})
     if kind == "jobs":
         causes += job_causes(str(obj.get("metadata", {}).get("name", "")), spec)
     elif kind == "pods":
         causes += pod_causes("spec", spec, obj.get("metadata", {}))
-    if not causes:
-        return
-    name = obj.get("metadata", {}).get("name", "")
+    if causes:
+        raise refusal(kind, obj.get("metadata", {}).get("name", ""), causes)
+
+
+def refusal(kind: str, name: str, causes: Sequence[Cause]) -> KubeError:
+    """Return the answer to an object that may not be as it is."""
+    word = SINGULAR[kind]
     texts = [f"{field}: {text}" for field, _, text in causes]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     full = f"{word}.{GROUPS[kind]}" if kind in GROUPS else word
-    raise KubeError(
+    return KubeError(
         422,
         "Invalid",
         f'{full} "{name}" is invalid: {told}',

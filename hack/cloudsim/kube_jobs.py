@@ -73,11 +73,8 @@ class Jobs:
         ending = [pod for pod in pods if not is_terminal(pod) and "deletionTimestamp" in pod["metadata"]]
         if condition(job, "Complete") or condition(job, "Failed"):
             return
-        if not spec.get("suspend") and "startTime" not in status:
-            status["startTime"] = kube_time(self.kube.world.now)
-            self.started[job["metadata"]["uid"]] = self.kube.world.now
-            if "activeDeadlineSeconds" in spec:
-                self.kube.world.after(spec["activeDeadlineSeconds"], self.poke, job["metadata"]["uid"])
+        if not spec.get("suspend") and ("startTime" not in status or condition(job, "Suspended")):
+            self._start(job)
         decided = condition(job, "FailureTarget") or condition(job, "SuccessCriteriaMet")
         if "deletionTimestamp" not in job["metadata"]:
             self._judge(job, newly_failed)
@@ -157,9 +154,9 @@ class Jobs:
         else:
             self.kube.events.add(job, "Warning", decided["reason"], decided["message"], "job-controller")
 
-    def _condition(self, job: Json, kind: str, reason: str, message: str) -> None:
+    def _condition(self, job: Json, kind: str, reason: str, message: str, status: str = "True") -> None:
         now = kube_time(self.kube.world.now)
-        entry = {"type": kind, "status": "True", "reason": reason, "message": message}
+        entry = {"type": kind, "status": status, "reason": reason, "message": message}
         conditions = job["status"].setdefault("conditions", [])
         conditions[:] = [item for item in conditions if item["type"] != kind]
         conditions.append({**entry, "lastProbeTime": now, "lastTransitionTime": now})
@@ -168,12 +165,23 @@ class Jobs:
         for pod in pods:
             self.kube.pods.delete(pod, None)
 
+    def _start(self, job: Json) -> None:
+        """Let the time of a Job begin: when it is made, and anew when it is resumed."""
+        uid, now = job["metadata"]["uid"], self.kube.world.now
+        job["status"]["startTime"] = kube_time(now)
+        self.started[uid] = now
+        if "activeDeadlineSeconds" in job["spec"]:
+            self.kube.world.after(job["spec"]["activeDeadlineSeconds"], self.poke, uid)
+        if condition(job, "Suspended"):
+            self._condition(job, "Suspended", "JobResumed", "Job resumed", status="False")
+
     def _suspend(self, job: Json, running: list[Json]) -> None:
         """Delete the pods; ended this way they count as nothing."""
         for pod in running:
             self.counted[job["metadata"]["uid"]].add(pod["metadata"]["uid"])
             self.kube.pods.release(pod)
         self._stop(running)
+        job["status"].pop("startTime", None)
         if condition(job, "Suspended") is None:
             self._condition(job, "Suspended", "JobSuspended", "Job suspended")
 

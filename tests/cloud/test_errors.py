@@ -338,6 +338,13 @@ KUBERNETES_TEXTS: tuple[tuple[Call, int, str, str, ErrorKind], ...] = (
     ("read", 404, "", "404 page not found", UNKNOWN),
     ("delete", 404, "", "<html>no such page</html>", UNKNOWN),
     ("submit", 404, "NotFound", 'namespaces "falcon-jobs" not found', UNKNOWN),
+    (
+        "submit",
+        422,
+        "Invalid",
+        'Job.batch "falcon-j1" is invalid: metadata.uid: Invalid value: "a": field is immutable',
+        GONE,
+    ),
     ("submit", 409, "AlreadyExists", 'jobs.batch "falcon-j1" already exists', EXISTS),
     ("submit", 409, "AlreadyExists", 'object is being deleted: jobs.batch "falcon-j1" already exists', BUSY),
     (

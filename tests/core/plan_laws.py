@@ -16,6 +16,7 @@ from falcon_rm.core.actions import (
     DeletePool,
     DeleteWork,
     EndLease,
+    ResumeWork,
     RetirePool,
     SubmitWork,
     order,
@@ -59,7 +60,8 @@ def blind_clusters_are_left_alone(snapshot: Snapshot, plan: Plan) -> None:
     assert set() == touched & no_pools
     assert (
         set()
-        == {action.cluster.id for action in plan.actions if isinstance(action, SubmitWork | DeleteWork)} & no_works
+        == {action.cluster.id for action in plan.actions if isinstance(action, SubmitWork | ResumeWork | DeleteWork)}
+        & no_works
     )
     seen = scene(snapshot)
     for change in changes(plan):
@@ -93,7 +95,8 @@ def one_step_a_job(snapshot: Snapshot, plan: Plan) -> None:
     steps = Counter(
         action.job_id
         for action in plan.actions
-        if isinstance(action, CreatePool | SubmitWork) or (isinstance(action, Change) and not action.only_message)
+        if isinstance(action, CreatePool | SubmitWork | ResumeWork)
+        or (isinstance(action, Change) and not action.only_message)
     )
     jobs = {job.id: job for job in snapshot.jobs}
     for action in [a for a in plan.actions if isinstance(a, DeleteWork)]:

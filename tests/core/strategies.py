@@ -109,7 +109,6 @@ CONDITIONS = st.sampled_from(
         {"FailureTarget": Condition(status=True, reason="PodFailurePolicy")},
         {"Failed": Condition(status=True, reason="PodFailurePolicy", message="a node went")},
         {"Failed": Condition(status=True, reason="BackoffLimitExceeded", message="Job has reached the limit")},
-        {"Suspended": Condition(status=True)},
     ]
 )
 PODS = (
@@ -241,7 +240,13 @@ def works(draw: st.DrawFn, of: Job) -> tuple[LiveWork, tuple[Pod, ...]]:
         draw, [{}, {}, {"active": 0, "ready": 0}, {"ready": 0}, {"succeeded": 1, "active": 0}]
     )
     uid = pick(draw, [f"uid-{of.id}", f"uid-{of.id}", "other"])
-    made = work(evolve(of, attempt=max(attempt, 1)), draw(CONDITIONS), uid=uid, deleting=rarely(draw, 5))
+    made = work(
+        evolve(of, attempt=max(attempt, 1)),
+        draw(CONDITIONS),
+        uid=uid,
+        deleting=rarely(draw, 5),
+        suspended=rarely(draw, 5),
+    )
     kinds = draw(SOME_PODS)[:hosts]
     pods = [evolve(kind, name=f"{made.name}-{index}", work=made.name) for index, kind in enumerate(kinds)]
     return evolve(made, **counts), tuple(pods)
@@ -351,5 +356,7 @@ def unknown_pools(draw: st.DrawFn, index: int) -> Pool:
 
 def submissions(draw: st.DrawFn, of: Job) -> Submission:
     """Draw what the ledger keeps of a job's Kubernetes Job."""
-    stop_at = pick(draw, [None, None, NOW - 10, NOW - 1000])
-    return Submission(of.cluster_id or "", work_name(of), of.id, of.attempt, NOW - 1000, stop_at, draw(FAULTS))
+    resumed_at, stop_at = pick(draw, [None, NOW - 900]), pick(draw, [None, None, NOW - 10, NOW - 1000])
+    return Submission(
+        of.cluster_id or "", work_name(of), of.id, of.attempt, NOW - 1000, resumed_at, stop_at, draw(FAULTS)
+    )

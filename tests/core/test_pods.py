@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from attrs import evolve
 from builders import FAILED, NOW, change, job, live, message, pod, pool, snapshot, state, step, task, view, work
 
 from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Condition, ContainerState, KubeEvent, LiveWork, Pod
-from falcon_rm.core.model import Bounds, Job, Snapshot
+from falcon_rm.core.model import Bounds, Fault, Job, Snapshot, Submission
 from falcon_rm.core.pods import Ended, HeldUp, count_running, first_end, held_up, is_infrastructure
+from falcon_rm.core.words import ErrorKind
 
 SLICE = job("j1", "Running", task("4x4", max_retries=1), message="Pods running (4/4 active)")
 STARTS = job("j1", "Pending/Dispatching", task("4x4"), job_uid="uid-j1", dispatched_at=NOW - 40)
@@ -172,8 +174,19 @@ def test_run_limit_applies_to_a_job_that_only_counts() -> None:
 
 def test_suspended_job_is_not_running() -> None:
     """Dispatching says so (P49)."""
-    suspended = work(STARTS, {"Suspended": Condition(status=True)}, active=0, ready=0)
-    assert "Node pool ready, submitting K8s Job...; K8s Job is suspended" == message(world(STARTS, suspended))
+    suspended = work(STARTS, active=0, ready=0, suspended=True)
+    let_go = Submission("c1", suspended.name, STARTS.id, STARTS.attempt, NOW - 40, resumed_at=NOW - 39)
+    told = message(evolve(world(STARTS, suspended), submissions=(let_go,)))
+    assert "Node pool ready, submitting K8s Job...; K8s Job is suspended" == told
+
+
+def test_job_that_was_not_let_go_yet_is_being_submitted() -> None:
+    """Suspended as it was made, it says why it still is, if there is a reason."""
+    made = work(STARTS, active=0, ready=0, suspended=True)
+    fault = Fault(ErrorKind.UNKNOWN, "etcdserver: request timed out", NOW)
+    sent = Submission("c1", made.name, STARTS.id, STARTS.attempt, NOW - 40, error=fault)
+    told = message(evolve(world(STARTS, made), submissions=(sent,)))
+    assert "Node pool ready, submitting K8s Job...; etcdserver: request timed out" == told
 
 
 def test_failed_wins_over_success() -> None:

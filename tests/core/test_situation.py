@@ -166,10 +166,10 @@ def waiting(reason: str, **fields: Any) -> Pod:
 
 
 NOT_UP = work(SENDS, ready=0)
+HELD = work(SENDS, active=0, ready=0, suspended=True)
 OLD = evolve(SENDS, dispatched_at=NOW - 1000)
 UNSENT = job("j1", "Pending/Dispatching")
 EVENT = KubeEvent("falcon-j1", "FailedCreate", "exceeded quota: q")
-SUSPENDED = {"Suspended": Condition(status=True)}
 
 WORKS = [
     ("nothing read, perhaps submitted", W.UNKNOWN, snapshot(RUNS, views=(unread(),), pools=(pool(RUNS),))),
@@ -191,7 +191,15 @@ WORKS = [
     ("pods missing", W.STARTING, doing(SENDS, work(SENDS, active=0, ready=0))),
     ("a large image after 12 min (P51)", W.STARTING, doing(
         evolve(SENDS, dispatched_at=NOW - 720), NOT_UP, waiting("PodInitializing"))),
-    ("suspended (P49)", W.STARTING, doing(SENDS, work(SENDS, SUSPENDED, active=0))),
+    ("suspended as it was made", W.PREPARED, doing(SENDS, HELD, sub=sent(SENDS))),
+    ("the same, its row lost", W.PREPARED, doing(SENDS, HELD)),
+    ("the same, its answer unknown", W.PREPARED, doing(SENDS, HELD, sub=sent(SENDS, ErrorKind.UNKNOWN))),
+    ("not let go for good", W.REFUSED, doing(SENDS, HELD, sub=sent(SENDS, ErrorKind.PERMANENT))),
+    ("not let go for want of a right", W.DENIED, doing(SENDS, HELD, sub=sent(SENDS, ErrorKind.CLUSTER))),
+    ("suspended, and a row by hand that never knew it", W.ABSENT, doing(
+        evolve(RUNS, job_uid=None), work(RUNS, active=0, ready=0, suspended=True))),
+    ("suspended while it ends", W.RUNNING, doing(ENDS, work(ENDS, active=0, ready=0, suspended=True), sub=sent(ENDS))),
+    ("suspended by hand (P49)", W.STARTING, doing(SENDS, HELD, sub=sent(SENDS, resumed_at=NOW - 30))),
     ("image not pulled in 15 min (P50)", W.STUCK, doing(OLD, NOT_UP, waiting("ImagePullBackOff"))),
     ("no pod is let in for 3 min (P52)", W.STUCK, doing(
         evolve(SENDS, dispatched_at=NOW - 200), work(SENDS, active=0), events=(EVENT,))),

@@ -1,0 +1,58 @@
+"""
+How the steps that concern a Kubernetes Job become calls: submit, let go, delete.
+
+1. A Job is made suspended and let go by its UID once that is in the row: a create that takes effect late, or whose
+   answer is lost, makes a Job that never runs.
+2. A Job is deleted by its UID too: what others made under its name stays.
+"""
+
+from falcon_rm.core import manifest, names
+from falcon_rm.core.actions import Action, DeleteWork, ResumeWork, SubmitWork
+from falcon_rm.core.case import Case
+from falcon_rm.core.machine import Phase, Verb
+from falcon_rm.core.words import CPU_TOPOLOGY
+
+
+def submit(case: Case) -> Action:
+    job, scene = case.job, case.scene
+    cluster = scene.views[job.cluster_id or ""].cluster
+    name = names.cloud_name(job.id, job.attempt)
+    body, service = manifest.build(
+        job=job,
+        task=case.task,
+        cluster=cluster,
+        name=name,
+        pool=job.node_pool_name if job.topology != CPU_TOPOLOGY else None,
+        instance=scene.snapshot.instance,
+        log_path_template=scene.bounds.log_path_template,
+    )
+    return SubmitWork(
+        cluster=cluster,
+        job_id=job.id,
+        version=job.version,
+        status=job.status,
+        attempt=job.attempt,
+        name=name,
+        manifest=body,
+        service=service,
+        dispatched=case.situation.phase is Phase.DISPATCHING,
+    )
+
+
+def resume(case: Case) -> Action:
+    job = case.job
+    return ResumeWork(
+        cluster=case.scene.views[job.cluster_id or ""].cluster,
+        job_id=job.id,
+        attempt=job.attempt,
+        name=names.cloud_name(job.id, job.attempt),
+        uid=job.job_uid or "",
+    )
+
+
+def delete(case: Case) -> Action | None:
+    job, work = case.job, case.scene.work_of(case.job)
+    assert work is not None
+    cluster = case.scene.views[job.cluster_id or ""].cluster
+    why = "it is over" if case.step.verb is Verb.CLEAN else f"it is to stop: {job.outcome or job.status}"
+    return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why)
