@@ -20,7 +20,8 @@ from falcon_rm.ports import StoreDown
 WRITES = frozenset({
     "commit", "ensure_slot", "free_slot", "enter_pool", "mark_pool", "retire_pool", "end_lease", "record_health",
     "note", "pool_requested", "pool_answered", "delete_answered", "work_requested", "work_submitted", "work_refused",
-    "work_stopping", "create_pool", "delete_pool", "ensure_policy", "submit", "delete_work",
+    "work_resumed", "work_stopping", "create_pool", "delete_pool", "ensure_policy", "submit", "resume_work",
+    "delete_work",
 })  # fmt: skip
 READS = frozenset({
     "read", "statuses", "pools_named", "get_cluster", "list_pools", "list_operations", "get_reservation",
@@ -29,7 +30,7 @@ READS = frozenset({
 OF_STORE = frozenset({
     "read", "statuses", "pools_named", "commit", "ensure_slot", "free_slot", "enter_pool", "mark_pool", "retire_pool",
     "end_lease", "record_health", "note", "pool_requested", "pool_answered", "delete_answered", "work_requested",
-    "work_submitted", "work_refused", "work_stopping",
+    "work_submitted", "work_refused", "work_resumed", "work_stopping",
 })  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -118,6 +119,11 @@ def create(key: str) -> CreatePool:
 def submit(key: str) -> SubmitWork:
     """Return the call that submits the Job."""
     return SubmitWork(CLUSTER, key, 1, "Pending", 1, f"falcon-{key}", {}, None, dispatched=True)
+
+
+def resume(key: str) -> ResumeWork:
+    """Return the call that lets the Job go."""
+    return ResumeWork(CLUSTER, key, 1, f"falcon-{key}", "uid-1")
 
 
 def nothing(store: SteeredStore, key: str) -> None:
@@ -237,6 +243,7 @@ SCENES: Mapping[str, Scene] = {
     "work_requested": Scene(claimed, lambda store, key: store.work_requested(submit(key))),
     "work_submitted": Scene(submitted, lambda store, key: store.work_submitted(submit(key), "uid-1")),
     "work_refused": Scene(submitted, lambda store, key: store.work_refused(submit(key), ANSWER)),
+    "work_resumed": Scene(submitted, lambda store, key: store.work_resumed(resume(key))),
     "work_stopping": Scene(submitted, lambda store, key: store.work_stopping("c1", f"falcon-{key}")),
 }  # fmt: skip
 """Every method of ports.Store, in every way that makes other statements of it."""

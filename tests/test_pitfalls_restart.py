@@ -164,7 +164,9 @@ def test_abort_between_read_and_write_is_never_overwritten(state: str) -> None:
 
 
 @pytest.mark.parametrize("effect", [False, True])
-@pytest.mark.parametrize("write", ["work_submitted", "pool_answered", "work_requested", "pool_requested"])
+@pytest.mark.parametrize(
+    "write", ["work_submitted", "work_resumed", "pool_answered", "work_requested", "pool_requested"]
+)
 def test_cloud_obeyed_and_the_database_went_away(write: str, effect: bool) -> None:
     """Whichever write around a call is lost, the next pass finds pool or Job by its name (P86)."""
     falcon = Falcon()
@@ -179,7 +181,9 @@ def test_cloud_obeyed_and_the_database_went_away(write: str, effect: bool) -> No
     assert (1, 0) == (falcon.job("j1").attempt, falcon.job("j1").pool_failures)
 
 
-@pytest.mark.parametrize("call", ["gke.create_node_pool", "kube.create.jobs", "kube.create.services"])
+@pytest.mark.parametrize(
+    "call", ["gke.create_node_pool", "kube.create.jobs", "kube.create.services", "kube.patch.jobs"]
+)
 def test_killed_right_after_a_create(call: str) -> None:
     """What a killed process had made is taken over by its name, with its Service (P84, P86)."""
     falcon = Falcon()

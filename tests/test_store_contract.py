@@ -23,6 +23,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -602,6 +603,19 @@ def test_a_submission_after_an_abort_is_lost(store: Store) -> None:
     assert not store.work_requested(submit())
     assert not store.work_submitted(submit(version=7, status="Aborting"), "uid-1")
     assert (None, 1) == (store.row("j1").job_uid, store.row("j1").version)
+
+
+def test_when_a_submission_was_let_go(store: Store) -> None:
+    """The first time stays, an error before it is over; without a row there is nothing to write."""
+    claimed(store)
+    resume = ResumeWork(CLUSTER, "j1", 1, "falcon-j1", "uid-1")
+    assert not store.work_resumed(resume)
+    store.work_requested(submit())
+    assert store.work_refused(resume, ("unknown", "timed out"))
+    assert store.work_resumed(resume)
+    store.now = START + 1
+    assert not store.work_resumed(resume)
+    assert (Submission("c1", "falcon-j1", "j1", 1, START, resumed_at=START),) == store.read().submissions
 
 
 def test_when_a_submission_was_first_asked_to_go(store: Store) -> None:

@@ -110,6 +110,7 @@ def test_work_of_one_attempt(kubernetes: Kubernetes, sim: CloudSim) -> None:
     """A Job is submitted twice with one result, listed with its pods, and gone with them after its delete."""
     uid = kubernetes.submit(MANIFEST, HEADLESS)
     assert uid == kubernetes.submit(MANIFEST, HEADLESS)
+    kubernetes.resume_work("falcon-j1", uid)
     sim.world.advance(5)
     assert [("falcon-j1", uid)] == [(work.name, work.uid) for work in kubernetes.list_works("managed-by=falcon")]
     assert ["falcon-j1"] * 2 == [pod.work for pod in kubernetes.list_pods("job-name=falcon-j1")]

@@ -24,6 +24,7 @@ from falcon_rm.core.actions import (
     MarkPool,
     Note,
     RecordHealth,
+    ResumeWork,
     RetirePool,
     SubmitWork,
 )
@@ -100,6 +101,7 @@ def controller(store: MySqlStore, key: str) -> Steps:
         "mark_pool": lambda: store.mark_pool(MarkPool("c1", pool.name, seen=True)),
         "work_requested": lambda: store.work_requested(submit),
         "work_submitted": lambda: store.work_submitted(submit, "uid"),
+        "work_resumed": lambda: store.work_resumed(ResumeWork(CLUSTER, key, 1, pool.name, "uid")),
         "work_stopping": lambda: store.work_stopping("c1", pool.name),
         "give_up": lambda: store.commit(over),
         "retire_pool": lambda: store.retire_pool(

@@ -458,6 +458,36 @@ def test_manifest_that_the_client_refuses(adapter: KubeAdapter, server: Server) 
     assert [("GET", ACCOUNT)] == server.asked
 
 
+# let go
+
+
+def test_a_job_is_let_go_by_its_uid(adapter: KubeAdapter, cloud: Cloud, server: Server) -> None:
+    """A merge patch of one field that names the UID in the row."""
+    cloud.answers[("PATCH", JOB)] = [created(MANIFEST)]
+    adapter.resume_work("falcon-j1", "u1")
+    (request,) = server.requests
+    assert {"metadata": {"uid": "u1"}, "spec": {"suspend": False}} == request.body
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (refusal(404, "NotFound", 'jobs.batch "falcon-j1" not found'), ErrorKind.UNKNOWN),
+        (refusal(422, "Invalid", 'metadata.uid: Invalid value: "u1": field is immutable'), ErrorKind.GONE),
+        (refusal(403, "Forbidden", 'User "f" cannot patch resource "jobs" in API group "batch"'), ErrorKind.CLUSTER),
+        (refusal(400, "", 'admission webhook "w" denied the request: no'), ErrorKind.PERMANENT),
+        (refusal(503, "ServiceUnavailable", "down"), ErrorKind.UNKNOWN),
+    ],
+)
+def test_a_job_that_is_not_let_go(
+    adapter: KubeAdapter, cloud: Cloud, server: Server, answer: Answer, kind: ErrorKind
+) -> None:
+    """What is not there is looked for again, another of its name is left alone; nothing is asked twice."""
+    cloud.answers[("PATCH", JOB)] = [answer]
+    assert kind == failed(lambda: adapter.resume_work("falcon-j1", "u1")).kind
+    assert 1 == len(server.requests)
+
+
 # delete
 
 

@@ -161,6 +161,7 @@ def test_a_job_is_submitted_seen_and_deleted() -> None:
     world.advance(80)
     uid = kube.submit(manifest(), service())
     assert kube.submit(manifest(), service()) == uid
+    kube.resume_work("falcon-j1", uid)
     world.advance(5)
     (work,) = kube.list_works(SELECTOR)
     assert (work.uid, work.active, work.ready, work.pool) == (uid, 4, 4, "falcon-j1")

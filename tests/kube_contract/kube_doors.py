@@ -26,7 +26,7 @@ from cloudsim.server import CloudSim
 from cloudsim.tempo import Tempo, brisk
 from cloudsim.workload import ANNOTATION
 from cloudsim.world import World
-from control_plane.client import Answer, Client, Json, read
+from control_plane.client import MERGE_PATCH, Answer, Client, Json, read
 
 T = TypeVar("T")
 
@@ -95,6 +95,8 @@ class WorldDoor:
             return 201, kube.create(what.kind, what.namespace, asked.json())
         if verb == "get":
             return 200, kube.get(what.kind, what.namespace, what.name or "")
+        if verb == "patch":
+            return 200, kube.patch(what.kind, what.namespace, what.name or "", asked.json())
         if verb == "delete":
             return 200, kube.delete(what.kind, what.namespace, what.name or "", {**options_of(asked), **asked.json()})
         check_version(asked.query.get("resourceVersion", ""), kube.store.version)
@@ -128,7 +130,8 @@ class WireDoor:
         accept: str | None = None,
     ) -> Answer:
         """Send the request."""
-        return self.client.call(method, path, body, query, accept=accept)
+        content = MERGE_PATCH if method == "PATCH" else "application/json"
+        return self.client.call(method, path, body, query, content=content, accept=accept)
 
     def pause(self) -> None:
         """Let the clock go on."""
@@ -188,7 +191,7 @@ class Cluster:
     def call(self, verb: str, kind: str, name: str | None = None, body: Json | None = None, **query: Any) -> Answer:
         """Send one request; *verb* as RBAC says it."""
         self.methods.add(f"{verb} {kind}")
-        method = {"create": "POST", "get": "GET", "list": "GET", "delete": "DELETE"}[verb]
+        method = {"create": "POST", "get": "GET", "list": "GET", "patch": "PATCH", "delete": "DELETE"}[verb]
         return self.door.call(method, path_of(kind, self.namespace, name), body, query)
 
     def table(self, kind: str) -> Json:

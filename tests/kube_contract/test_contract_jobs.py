@@ -192,16 +192,52 @@ def test_a_drained_pod_fails_the_job_by_its_policy(cluster: Cluster) -> None:
 
 def test_a_suspended_job_has_no_pods(cluster: Cluster) -> None:
     """Suspended from the start: a condition, no start, nothing active."""
-    body = job("j", cluster.nodes(1), seconds=None)
-    body["spec"]["suspend"] = True
-    cluster.create("jobs", body)
-    found = cluster.until(lambda: next((o for o in [cluster.get("jobs", "j")] if conditions(o)), None))
+    found = suspended(cluster)
     assert (["Suspended"], ("JobSuspended", "Job suspended")) == (conditions(found), condition(found, "Suspended"))
     assert ([], False) == (cluster.pods("j"), "startTime" in found["status"])
     with cluster.door.world.lock:
         cluster.door.world.kube(PATH).suspend_by_hand(cluster.namespace, "j", suspend=False)
     found = running(cluster, 1)
     assert ([], True) == (conditions(found), "startTime" in found["status"])
+
+
+def suspended(cluster: Cluster) -> Json:
+    """Return a Job that was made suspended, once its controller has seen it."""
+    body = job("j", cluster.nodes(1), seconds=None)
+    body["spec"]["suspend"] = True
+    cluster.create("jobs", body)
+    return cluster.until(lambda: next((o for o in [cluster.get("jobs", "j")] if conditions(o)), None))
+
+
+def resume(uid: str) -> Json:
+    """Return the merge patch that lets a Job of this UID go."""
+    return {"metadata": {"uid": uid}, "spec": {"suspend": False}}
+
+
+def test_a_suspended_job_is_let_go_by_its_uid(cluster: Cluster) -> None:
+    """A merge patch that names its UID: pods come, its time begins, Suspended is False; a second changes nothing."""
+    uid = suspended(cluster)["metadata"]["uid"]
+    answer = cluster.call("patch", "jobs", "j", resume(uid))
+    assert (200, uid, False) == (answer.status, answer.body["metadata"]["uid"], answer.body["spec"]["suspend"])
+    found = running(cluster, 1)
+    assert ([], ("JobResumed", "Job resumed")) == (conditions(found), condition(found, "Suspended"))
+    assert "startTime" in found["status"]
+    assert 200 == cluster.call("patch", "jobs", "j", resume(uid)).status
+    assert 1 == len(cluster.pods("j"))
+
+
+def test_a_job_of_another_uid_stays_suspended(cluster: Cluster) -> None:
+    """A patch with another UID is a 422 about metadata.uid; one of a Job that is not there is a 404."""
+    suspended(cluster)
+    answer = cluster.call("patch", "jobs", "j", resume("other"))
+    told = 'Job.batch "j" is invalid: metadata.uid: Invalid value: "other": field is immutable'
+    assert (422, "Invalid", told) == (answer.status, answer.body["reason"], answer.body["message"])
+    assert ["metadata.uid"] == [cause["field"] for cause in answer.body["details"]["causes"]]
+    assert (True, []) == (cluster.get("jobs", "j")["spec"]["suspend"], cluster.pods("j"))
+    missing = cluster.call("patch", "jobs", "k", resume("other"))
+    assert (404, "NotFound", 'jobs.batch "k" not found') == (
+        missing.status, missing.body["reason"], missing.body["message"],
+    )  # fmt: skip
 
 
 def test_suspending_a_running_job_ends_its_pods(cluster: Cluster) -> None:

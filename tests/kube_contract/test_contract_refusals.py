@@ -36,6 +36,7 @@ def refused(cluster: Cluster) -> Answer:
         ("create", "jobs", None),
         ("list", "jobs", None),
         ("get", "jobs", "j"),
+        ("patch", "jobs", "j"),
         ("delete", "jobs", "j"),
         ("list", "pods", None),
         ("list", "events", None),
@@ -52,6 +53,8 @@ def test_a_right_that_is_missing(cluster: Cluster, verb: str, kind: str, name: s
     body: Json | None = None
     if verb == "create":
         body = job("j", "p") if kind == "jobs" else {"metadata": {"name": "another-one"}}
+    if verb == "patch":
+        body = {"spec": {"suspend": False}}
     with troubles.without_right(cluster, verb, kind, name) as user:
         answer = cluster.call(verb, kind, name, body)
     where = "at the cluster scope"

@@ -110,6 +110,7 @@ def everything(falcon: KubeAdapter) -> None:
     uid = falcon.submit(manifest, service)
     assert uid == falcon.submit(manifest, service)
     assert ["falcon-j"] == [work.name for work in falcon.list_works(JOB_ID)]
+    falcon.resume_work("falcon-j", uid)
     falcon.list_pods(JOB_ID)
     falcon.list_events(["falcon-j"])
     falcon.list_ready_nodes(["p"])
