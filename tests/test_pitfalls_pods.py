@@ -81,7 +81,7 @@ def test_failed_wins_over_any_counter() -> None:
 def test_suspended_job_does_not_run_and_the_message_says_it() -> None:
     """A Job suspended by hand stays Dispatching; resumed it runs (P49)."""
     falcon = started(Workload(seconds=60, pull_seconds=60), "Pending/Dispatching")
-    falcon.until(lambda: bool(falcon.works()))
+    falcon.until(lambda: any(row.resumed_at is not None for row in falcon.store.works.values()))
     falcon.sim.kube(PATH).suspend_by_hand(NAMESPACE, "falcon-j1")
     falcon.advance(5)
     falcon.passes(3)
