@@ -107,7 +107,7 @@ def build(environ: Mapping[str, str]) -> App:
         from falcon_rm.cloud.clouds import GoogleClouds
 
         return GoogleClouds(
-            credential=credential(),
+            credential=credential,
             gke_endpoint=settings().gke_endpoint,
             compute_endpoint=settings().compute_endpoint,
             resource_manager_endpoint=settings().resource_manager_endpoint,

@@ -201,8 +201,11 @@ class Google(Protocol):
 class Clouds(Protocol):
     """The clouds of one pass: thrown away after it."""
 
-    gke: Gke
-    compute: Compute
+    @property
+    def gke(self) -> Gke: ...
+
+    @property
+    def compute(self) -> Compute: ...
 
     def kubernetes(self, cluster: Cluster, info: ClusterInfo) -> Kubernetes: ...
 
@@ -212,7 +215,8 @@ class Clouds(Protocol):
 class Inspection(Clouds, Protocol):
     """The clouds, with what is asked of them only to see whether they would do."""
 
-    google: Google
+    @property
+    def google(self) -> Google: ...
 
     def rights(self, cluster: Cluster, info: ClusterInfo) -> Rights: ...
 

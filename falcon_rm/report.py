@@ -9,6 +9,7 @@ What operators read: actions as lines, rows as tables, values for machines.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -210,11 +211,12 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 def plain(value: object) -> Any:
     """Return *value* as JSON and YAML know it: attrs values as objects, enums as their words."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in PLAIN:
         return value
-    if attrs.has(kind):
-        return {name: plain(getattr(value, name)) for name in attrs.fields_dict(kind)}
+    names = _fields(kind)
+    if names is not None:
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -224,6 +226,12 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+@lru_cache(maxsize=1000)
+def _fields(kind: type[Any]) -> tuple[str, ...] | None:
+    """Return the names of an attrs class's fields; None if it is none."""
+    return tuple(attrs.fields_dict(kind)) if attrs.has(kind) else None
 
 
 def as_json(value: object) -> str:

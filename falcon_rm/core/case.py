@@ -7,7 +7,7 @@ One job in one pass: what the machine decided on, and all that carrying its step
 
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from falcon_rm.core.actions import Change, GiveUp
 from falcon_rm.core.machine import Situation, Step
@@ -42,19 +42,21 @@ class Case:
         """Return a Change of this job that keeps its status and reason unless told otherwise."""
         job = self.job
         kept = job.reason if job.status in (Status.PENDING, Status.FAILED) else None  # upstream's Aborting leaves one
-        base = Change(
+        own = {
+            "to_status": job.status,
+            "to_reason": kept,
+            "cluster_id": job.cluster_id,
+            "topology": job.topology,
+            "attempt": job.attempt,
+        }
+        return Change(
             job_id=job.id,
             version=job.version,
             from_status=job.status,
             from_reason=job.reason,
-            to_status=job.status,
-            to_reason=kept,
             why=why,
-            cluster_id=job.cluster_id,
-            topology=job.topology,
-            attempt=job.attempt,
+            **(own | fields),
         )
-        return evolve(base, **fields)
 
     def give_up(self, ended: str, *, keep: bool = False) -> GiveUp | None:
         """Return the end of this job's lease, with the pool's error beside it; None if it holds none."""

@@ -31,26 +31,30 @@ def units(shape: Shape, reservation: Reservation) -> int:
     return shape.hosts if reservation.unit == "vm" else shape.chips
 
 
-def room(reservation: Reservation, shape: Shape, scene: Scene, promised: int = 0) -> int | None:
+def room(reservation: Reservation, shape: Shape, taken: int) -> int | None:
     """
     Return the whole slices a reservation can still give, never below 0; None if its numbers make no sense.
 
     Args:
-        promised: units that this pass has given away already.
+        taken: units that Compute does not count yet: of pools of ours, and what this pass has given away already.
     """
     if reservation.used > reservation.total:
         return None
     if not reservation.ready or reservation.machine_type not in (None, shape.machine_type):
         return 0
-    own = sum(
+    return max(0, reservation.total - reservation.used - taken) // units(shape, reservation)
+
+
+def uncounted(reservation: Reservation, scene: Scene) -> int:
+    """Return the units of our own pools that may be missing in what Compute says is in use."""
+    return sum(
         pool.hosts if reservation.unit == "vm" else pool.chips
         for pool in scene.pools.values()
-        if pool.reservation == reservation.path and _uncounted(pool, scene)
+        if pool.reservation == reservation.path and _may_be_missing(pool, scene)
     )
-    return max(0, reservation.total - reservation.used - own - promised) // units(shape, reservation)
 
 
-def _uncounted(pool: Pool, scene: Scene) -> bool:
+def _may_be_missing(pool: Pool, scene: Scene) -> bool:
     """Return whether the VMs of one of our pools may be missing in `in_use`: not all up, or only for a moment."""
     if pool.state is not PoolState.ACTIVE or pool.mode is not Mode.RESERVATION:
         return False

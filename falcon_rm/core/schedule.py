@@ -17,7 +17,7 @@ from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
-from falcon_rm.core.room import mode_for, reservation_path, room, units
+from falcon_rm.core.room import mode_for, reservation_path, room, uncounted, units
 from falcon_rm.core.scene import Key, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Reason
 
@@ -55,7 +55,7 @@ class _Tally:
     depth: dict[Key, int] = Factory(dict)
     promised: set[Key] = Factory(set)  # free pools
     slots: set[Key] = Factory(set)  # slots claimed, or kept for a job that moves there
-    taken: dict[str, int] = Factory(dict)  # units by reservation
+    taken: dict[str, int] = Factory(dict)  # units by reservation: of pools Compute may not count yet, and promised
     held_for: dict[str, Job] = Factory(dict)  # reservations nobody behind this job may take from
     fitting: dict[tuple[str | None, bool], tuple[list[ClusterView], list[str]]] = Factory(dict)
 
@@ -73,7 +73,10 @@ class _Tally:
         """Return the slices left for this shape; None if nobody knows."""
         if view.reservation is None or task.shape is None:
             return None
-        return room(view.reservation, task.shape, self.scene, self.taken.get(view.reservation.path, 0))
+        path = view.reservation.path
+        if path not in self.taken:
+            self.taken[path] = uncounted(view.reservation, self.scene)
+        return room(view.reservation, task.shape, self.taken[path])
 
     def slot_free(self, key: Key) -> bool:
         """Return whether nobody acquires in this queue and this pass has not given its slot away."""
@@ -87,7 +90,7 @@ class _Tally:
             self.promised.add((view.cluster.id, decision.pool.name))
         elif decision.mode is Mode.RESERVATION and view.reservation and task.shape:
             path = view.reservation.path
-            self.taken[path] = self.taken.get(path, 0) + units(task.shape, view.reservation)
+            self.taken[path] += units(task.shape, view.reservation)  # the room was asked for first
 
     def candidates(self, task: TaskSpec) -> tuple[list[ClusterView], list[str]]:
         """Return the clusters that can take a job, and for each other of its type why it cannot."""
@@ -238,7 +241,7 @@ def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
     """Return whether another cluster could start a job at once: slot and queue empty, pool or room there."""
     task, cluster = task_of(job), view.cluster
     key = (cluster.id, task.topology)
-    if cluster.id == job.cluster_id or not tally.slot_free(key) or tally.depth.get(key):
+    if cluster.id == job.cluster_id or tally.depth.get(key) or not tally.slot_free(key):
         return False
     if backoff_until(job, cluster.id, tally.scene) is not None:
         return False

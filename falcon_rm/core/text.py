@@ -19,7 +19,9 @@ _HALF = re.compile(r"[\ud800-\udfff]")
 
 def clean(text: str, limit: int = TEXT_BYTES) -> str:
     """Return *text* as one line of valid UTF-8, at most *limit* bytes long."""
-    line = _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", _BLANK.sub(" ", text)).strip()
+    line = text.strip()
+    if not line.isprintable() or "  " in line:
+        line = _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", _BLANK.sub(" ", line)).strip()
     raw = line.encode()
     if len(raw) <= limit:
         return line

@@ -38,9 +38,9 @@ def sim(serve: Serve) -> CloudSim:
 @pytest.fixture
 def clouds(sim: CloudSim) -> Iterator[GoogleClouds]:
     """The clouds of one pass, as the command line makes them."""
-    there = sim.environment()
+    there, own = sim.environment(), Credential()
     made = GoogleClouds(
-        credential=Credential(),
+        credential=lambda: own,
         gke_endpoint=there["FALCON_GKE_ENDPOINT"],
         compute_endpoint=there["FALCON_COMPUTE_ENDPOINT"],
     )

@@ -159,9 +159,12 @@ def test_clouds_cost_nothing_before_they_are_asked() -> None:
     def find() -> Any:
         raise AssertionError("asked")
 
-    clouds = GoogleClouds(credential=Credential(find=find), gke_endpoint="127.0.0.1:1", compute_endpoint="127.0.0.1:1")
+    clouds = GoogleClouds(
+        credential=lambda: Credential(find=find), gke_endpoint="127.0.0.1:1", compute_endpoint="127.0.0.1:1"
+    )
     info = ClusterInfo((), None, None, "gke.goog")
     clouds.kubernetes(Cluster(id="c", name="c", project="p", location="l", tpu_type="v7x"), info)
+    assert (clouds.gke, clouds.compute) == (clouds.gke, clouds.compute)
     clouds.close()
 
 

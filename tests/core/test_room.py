@@ -10,7 +10,7 @@ from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Reservation
 from falcon_rm.core.model import Job, Pool, Snapshot
 from falcon_rm.core.plan import plan
-from falcon_rm.core.room import reservation_path
+from falcon_rm.core.room import reservation_path, uncounted
 from falcon_rm.core.room import room as slices
 from falcon_rm.core.scene import scene
 from falcon_rm.core.words import Mode, PoolState
@@ -73,7 +73,7 @@ NUMBERS = [
 def test_room(left: Reservation, pools: tuple[Pool, ...], expected: int | None) -> None:
     """Whole slices: the count less what is used, less machines of ours that Compute may not count yet."""
     assert FOUR.shape is not None
-    assert expected == slices(left, FOUR.shape, scene(world(left=left, pools=pools)))
+    assert expected == slices(left, FOUR.shape, uncounted(left, scene(world(left=left, pools=pools))))
 
 
 # --- who gets it

@@ -71,7 +71,7 @@ class WireFalcon(Falcon):
     def clouds(self) -> Clouds:
         """Return Google's clouds for one pass."""
         return GoogleClouds(
-            credential=self.credential,
+            credential=lambda: self.credential,
             gke_endpoint=self.gke_endpoint,
             compute_endpoint=self.compute_endpoint,
             read_seconds=self.read_seconds,
