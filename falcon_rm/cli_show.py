@@ -42,7 +42,7 @@ def status(
     Show clusters, queues, pools and jobs.
 
     It is what the database has; no cloud is asked. What nobody knows reads <unknown>: whether a cluster can be reached
-    if no pass has looked, and a queue's ROOM, the slices its reservation has left, while no job waits for them. Jobs
+    if no pass has looked, and ROOM, the slices a reservation has left by topology, while no job waits for them. Jobs
     that ended long ago are left out. On a terminal tables are as wide as it is, else, and with -o wide, as need be.
 
     \b

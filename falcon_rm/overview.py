@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import fields_dict, frozen
+from attrs import field, fields_dict, frozen
 
 from falcon_rm.core.text import clean
 from falcon_rm.report import NONE, UNKNOWN, age, table
@@ -40,6 +40,7 @@ class ClusterRow:
     gke_name: str | None = None
     node_service_account: str | None = None
     endpoint: str | None = None
+    room: Mapping[str, int] = field(factory=dict)  # slices its reservation has left by topology, as far as is known
 
     @property
     def cluster(self) -> str:
@@ -204,6 +205,12 @@ def _reachable(_: Overview, cluster: ClusterRow) -> str:
     return {True: "yes", False: "no", None: UNKNOWN}[cluster.reachable]
 
 
+def _rooms(_: Overview, cluster: ClusterRow) -> str | None:
+    if not cluster.default_reservation:
+        return None
+    return " ".join(f"{topology}={slices}" for topology, slices in cluster.room.items()) or UNKNOWN
+
+
 def _room(_: Overview, queue: QueueRow) -> object:
     return (UNKNOWN if queue.room is None else queue.room) if queue.reserved else None
 
@@ -220,6 +227,7 @@ SECTIONS = (
             ("LOCATION", "location", True),
             ("ZONE", lambda _, each: each.zone or each.used_zone or UNKNOWN, False),
             ("RESERVATION", "default_reservation", False),
+            ("ROOM", _rooms, False),
             ("BUCKET", "gcs_bucket", True),
             ("PROBLEM", "problem", False),
         ),

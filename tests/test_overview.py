@@ -10,8 +10,9 @@ from falcon_rm.overview import SECTIONS, ClusterRow, JobRow, Overview, PoolRow, 
 from falcon_rm.watch import screen, share
 
 C1 = ClusterRow(
-    "id-1", "c1", "active", "v7x", "p", "us-central1", True, None, None, "us-central1-a", default_reservation="r"
-)
+    "id-1", "c1", "active", "v7x", "p", "us-central1", True, None, None, "us-central1-a", default_reservation="r",
+    room={"2x2x1": 0},
+)  # fmt: skip
 C2 = ClusterRow("id-2", "c2", "active", "v6e", "p", "us-east1-d", False, "403", "us-east1-d", "us-east1-d")
 C3 = ClusterRow("id-3", "c3", "offline", "v6e", "p", "us-east1-d")
 SEEN = Overview(
@@ -38,10 +39,10 @@ SEEN = Overview(
 
 TABLES = """\
 CLUSTERS
-NAME   STATUS    REACHABLE   TYPE   ZONE            RESERVATION   PROBLEM
-c1     active    yes         v7x    us-central1-a   r             <none>
-c2     active    no          v6e    us-east1-d      <none>        403
-c3     offline   <unknown>   v6e    <unknown>       <none>        <none>
+NAME   STATUS    REACHABLE   TYPE   ZONE            RESERVATION   ROOM      PROBLEM
+c1     active    yes         v7x    us-central1-a   r             2x2x1=0   <none>
+c2     active    no          v6e    us-east1-d      <none>        <none>    403
+c3     offline   <unknown>   v6e    <unknown>       <none>        <none>    <none>
 
 QUEUES
 NAME       WAITING   RUNNING   ROOM        HOLDER   PHASE          SINCE
@@ -62,10 +63,10 @@ z      u       Failed    InvalidSpec    <none>    <none>     16m"""
 
 SCREEN = """\
 2023-11-14T22:13:20Z  jobs: 2 Pending
-CLUSTERS   STATUS    REACHABLE   TYPE   ZONE            RESERVATION   PROBLEM
-c1         active    yes         v7x    us-central1-a   r             <none>
-c2         active    no          v6e    us-east1-d      <none>        403
-c3         offline   <unknown>   v6e    <unknown>       <none>        <none>
+CLUSTERS STATUS  REACHABLE TYPE ZONE          RESERVATION ROOM    PROBLEM
+c1       active  yes       v7x  us-central1-a r           2x2x1=0 <none>
+c2       active  no        v6e  us-east1-d    <none>      <none>  403
+c3       offline <unknown> v6e  <unknown>     <none>      <none>  <none>
 
 QUEUES     WAITING   RUNNING   ROOM        HOLDER   PHASE          SINCE
 c1/2x2x4   1         2         <unknown>   a        Provisioning   5s
@@ -93,6 +94,16 @@ def test_tables_of_a_terminal() -> None:
     assert max(map(len, render(long, width=80).splitlines())) <= 80
     assert "j" * 50 + "b" in render(long)
     assert "j" * 50 + "b" in render(long, "wide", width=80)
+
+
+def test_room_of_a_cluster() -> None:
+    """A cluster shows the slices its reservation has left, by topology; while nobody was told, nobody knows."""
+    rooms = [{"2x2x1": 2, "2x2x4": 0}, {}]
+    seen = Overview(0, clusters=(*(evolve(C1, room=room) for room in rooms), C2))
+    lines = render(seen, sections=SECTIONS[:1]).splitlines()
+    start = lines[1].index("ROOM")
+    assert ["2x2x1=2 2x2x4=0", "<unknown>", "<none>"] == [line[start:].split("  ")[0].strip() for line in lines[2:]]
+    assert rooms[0] == json.loads(render(seen, "json"))["clusters"][0]["room"]
 
 
 def test_long_texts() -> None:

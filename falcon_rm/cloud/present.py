@@ -25,11 +25,17 @@ COLUMNS = {None: SHOWN, "name": SHOWN, "wide": SHOWN_WIDE}
 ROOM = re.compile(r"reservation_remaining_slices=(\d+)")
 """What a job that shows ClusterBusy is told (contract.md 3)."""
 
+ROOMS = """
+    SELECT cluster_id, topology, MAX(message) FROM job
+    WHERE status = 'Pending' AND reason = 'ClusterBusy' AND cluster_id IS NOT NULL AND topology IS NOT NULL
+    GROUP BY cluster_id, topology ORDER BY cluster_id, topology
+"""
+
 WHOLE = tuple(column for column in JOB if column != "spec")
 
 QUEUES = f"""
     SELECT cluster_id, topology, SUM(status = 'Pending' AND reason IN ('Waiting', 'ClusterBusy')),
-           SUM(status = 'Running'), MAX(IF(status = 'Pending' AND reason = 'ClusterBusy', message, NULL))
+           SUM(status = 'Running')
     FROM job WHERE {LIVE} AND cluster_id IS NOT NULL AND topology <> '{CPU_TOPOLOGY}'
     GROUP BY cluster_id, topology
 """
@@ -84,15 +90,26 @@ def read(database: Database, wanted: Wanted, output: str | None) -> Overview:
 
 
 def read_clusters(database: Database) -> tuple[ClusterRow, ...]:
-    """Return every cluster, by name; reachable is what the last pass that looked wrote down."""
-    health = read_health(database)
+    """Return every cluster, by name; reachable and room are what the last pass that looked wrote down."""
+    health, rooms = read_health(database), _rooms(database)
     found = []
     for row in named(database, CLUSTER, "FROM clusters t"):
         problem, zone = health.get(row["id"], (None, None))
         looked = row["id"] in health and row["status"] in ("active", "maintenance")
         reachable = problem is None if looked else None
-        found.append(ClusterRow(reachable=reachable, problem=problem, used_zone=zone, **row))
+        room = rooms.get(row["id"], {})
+        found.append(ClusterRow(reachable=reachable, problem=problem, used_zone=zone, room=room, **row))
     return tuple(sorted(found, key=lambda row: row.name))
+
+
+def _rooms(database: Database) -> dict[str, dict[str, int]]:
+    """Return the slices that reservations have left, by cluster id and topology, where somebody waits for them."""
+    rooms: dict[str, dict[str, int]] = {}
+    for cluster_id, topology, message in database.rows(ROOMS):
+        told = ROOM.search(str(message))
+        if told:
+            rooms.setdefault(str(cluster_id), {})[str(topology)] = int(told[1])
+    return rooms
 
 
 def _queues(database: Database, clusters: Sequence[ClusterRow]) -> tuple[QueueRow, ...]:
@@ -102,8 +119,7 @@ def _queues(database: Database, clusters: Sequence[ClusterRow]) -> tuple[QueueRo
     found = []
     for cluster in clusters:
         for key in sorted(key for key in slots.keys() | numbers.keys() if key[0] == cluster.id):
-            waiting, running, busy = numbers.get(key, (0, 0, None))
-            room = ROOM.search(str(busy or ""))
+            waiting, running = numbers.get(key, (0, 0))
             found.append(
                 QueueRow(
                     cluster=cluster.name,
@@ -111,7 +127,7 @@ def _queues(database: Database, clusters: Sequence[ClusterRow]) -> tuple[QueueRo
                     waiting=int(str(waiting)),
                     running=int(str(running)),
                     reserved=bool(cluster.default_reservation),
-                    room=int(room[1]) if room else None,
+                    room=cluster.room.get(key[1]),
                     **slots.get(key, {}),
                 )
             )

@@ -72,6 +72,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "job-gone": ("K8s Job {name} 被外部删除", "K8s Job {name} was deleted by others"),
     "job-condition": ("K8s Job 失败: {text}", "K8s Job failed: {text}"),
     "lost": ("基础设施丢失 (节点或 node pool): {text}", "lost with its infrastructure (node or node pool): {text}"),
+    "lost-silently": (
+        "K8s Job {name} 的 pod 未说明原因",
+        "no pod of K8s Job {name} says why",
+    ),
     "retry": ("重新排队 (attempt {attempt} 结束): {text}", "queued again (attempt {attempt} ended): {text}"),
     "timeout": ("任务超时 ({limit}s),已取消 Job", "Job timed out ({limit}s), K8s Job cancelled"),
     "aborting": (

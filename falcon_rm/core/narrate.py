@@ -173,7 +173,8 @@ def _lost(case: Case) -> str:
     said = next((f"{pod.name}: {pod.disrupted or pod.reason}" for pod in seen if pod.disrupted or pod.reason), None)
     gone = case.situation.pool in (PoolSeen.LOST, PoolSeen.TAKEN, PoolSeen.ABSENT)
     pool = case.messages.say("pool-lost", pool=job.node_pool_name) if gone else None
-    return case.messages.say("lost", text=case.messages.join(pool, said) or job.node_pool_name or "")
+    known = case.messages.join(pool, said) or job.node_pool_name
+    return case.messages.say("lost", text=known or case.messages.say("lost-silently", name=work_name(job)))
 
 
 def _job_failed(case: Case) -> str:

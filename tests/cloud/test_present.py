@@ -79,7 +79,7 @@ def test_queues(rows: Database) -> None:
     held = QueueRow("c1", "2x2", 2, 1, "j1", "bob", "Provisioning", 1767225601.0, reserved=True)
     assert (held, QueueRow("c2", "4x4")) == (first, second)
     rows.rows("UPDATE job SET reason = 'ClusterBusy', message = %s WHERE id = 'j2'", (TAKEN,))
-    assert evolve(held, room=0) == look(rows).queues[0]
+    assert (evolve(held, room=0), {"2x2": 0}) == (look(rows).queues[0], look(rows).clusters[0].room)
     rows.rows("UPDATE job SET status = 'Aborting' WHERE id = 'j1'")
     assert (None, "j1") == (look(rows).queues[0].phase, look(rows).queues[0].holder)
 

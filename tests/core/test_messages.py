@@ -34,7 +34,7 @@ from falcon_rm.core.live import Condition, ContainerState, LivePool, LiveWork, P
 from falcon_rm.core.messages import SENTENCES, Messages, moment, span
 from falcon_rm.core.model import Fault, InvalidSpec, Job, Pool, Snapshot, Submission
 from falcon_rm.core.pods import Ended, HeldUp
-from falcon_rm.core.words import ErrorKind, Mode, PoolState, PoolStatus
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, PoolState, PoolStatus
 
 CORE = Path(messages.__file__).parent
 ZH, ENGLISH = Messages("zh"), Messages("en")
@@ -44,6 +44,7 @@ ASKS = job("j1", "Pending/Provisioning", task(mode=Mode.RESERVATION))
 NODES = job("j1", "Pending/WaitingForNode")
 SENDS = job("j1", "Pending/Dispatching", job_uid="uid-j1", dispatched_at=NOW - 40)
 RUNS = job("j1", "Running")
+RUNS_ON_CPU = job("j1", "Running", task(CPU_TOPOLOGY, mode=None))
 STOPS = job("j1", "Aborting")
 BARE_STOP = job("j1", "Aborting", node_pool_name=None)
 LAST = job("j1", "Pending/Provisioning", pool_failures=2)
@@ -172,6 +173,10 @@ PROMISED = [
            pod(RUNS, 0, "Failed", disrupted="EvictionByEvictionAPI")),
      "基础设施丢失 (节点或 node pool): falcon-j1-0: EvictionByEvictionAPI",
      "lost with its infrastructure (node or node pool): falcon-j1-0: EvictionByEvictionAPI"),
+    ("Running",
+     world(RUNS_ON_CPU, None, work(RUNS_ON_CPU, {"Failed": Condition(status=True, reason="PodFailurePolicy")})),
+     "基础设施丢失 (节点或 node pool): K8s Job falcon-j1 的 pod 未说明原因",
+     "lost with its infrastructure (node or node pool): no pod of K8s Job falcon-j1 says why"),
 ]  # fmt: skip
 
 
