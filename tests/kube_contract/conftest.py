@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import kube_table
@@ -10,7 +10,7 @@ import pytest
 from cloudsim.premises import Premises
 from cloudsim.real_planes import RealKubernetes
 from control_plane.client import Client
-from kube_doors import PATH, Cluster, Door, WireDoor, opened
+from kube_doors import PATH, Cluster, Door, WireDoor, delete_pools, opened
 
 _NUMBERS = itertools.count()
 
@@ -43,15 +43,26 @@ def admin(real: RealKubernetes) -> Client:
     return real.planes[PATH].client()
 
 
-@pytest.fixture
-def cluster(door: Door) -> Iterator[Cluster]:
-    """A namespace of its own behind each door in turn."""
+@contextmanager
+def namespace(door: Door) -> Iterator[Cluster]:
+    """Give a namespace of its own behind a door; in the end count what was asked there, and delete its pools."""
     made = Cluster(door, f"contract-{next(_NUMBERS)}")
     door.call("POST", "/api/v1/namespaces", {"metadata": {"name": made.namespace}})
     made.until(lambda: made.door.call("GET", f"/api/v1/namespaces/{made.namespace}/serviceaccounts/default").ok)
     yield made
     kube_table.count(door.name, made.methods)
-    with door.world.lock:
-        for pool in door.world.gke.pools.of(PATH):
-            if pool.name.startswith(f"{made.namespace}-p") and pool.status == "RUNNING":
-                door.world.gke.delete_by_hand(PATH, pool.name)
+    delete_pools(door.world, f"{made.namespace}-p")
+
+
+@pytest.fixture
+def cluster(door: Door) -> Iterator[Cluster]:
+    """A namespace of its own behind each door in turn."""
+    with namespace(door) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def long_cluster(door: Door) -> Iterator[Cluster]:
+    """A namespace for what begins before the tests of a file and is awaited by one of them."""
+    with namespace(door) as made:
+        yield made

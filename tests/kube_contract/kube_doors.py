@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 from cloudsim.doors_http import Request
 from cloudsim.doors_kube import error_answer, limit_of, options_of, resource_of, shown, verb_of
 from cloudsim.errors import KubeError
@@ -35,6 +35,8 @@ PATH = f"projects/p/locations/{ZONE}/clusters/contract"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PATIENCE = 150.0  # seconds: pod GC alone takes up to 60
+TEMPO = evolve(brisk(), create_seconds=0.1, node_seconds=0.1)
+"""Pools come at once: the suite is about what goes on in a cluster that has them."""
 
 
 class Door(Protocol):
@@ -145,13 +147,21 @@ def a_world(tempo: Tempo) -> World:
     return world
 
 
+def delete_pools(world: World, begin: str = "") -> None:
+    """Delete the pools that are there and whose names begin so."""
+    with world.lock:
+        for pool in world.gke.pools.of(PATH):
+            if pool.name.startswith(begin) and pool.status == "RUNNING":
+                world.gke.delete_by_hand(PATH, pool.name)
+
+
 @contextmanager
 def opened(name: str, premises: Premises, directory: Path) -> Iterator[Door]:
     """Open a door by its name, and close it again."""
     if name == "world":
-        yield WorldDoor(a_world(brisk()))
+        yield WorldDoor(a_world(TEMPO))
         return
-    world = a_world(brisk())
+    world = a_world(TEMPO)
     real = RealKubernetes(world, premises) if name == "real" else None
     try:
         with CloudSim(world, directory, premises=premises, speed=1.0 if real else 4.0, real=real):

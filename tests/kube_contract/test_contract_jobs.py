@@ -6,6 +6,9 @@ import pytest
 from control_plane.client import Json
 from kube_doors import PATH, Cluster, condition, conditions, job
 
+pytestmark = pytest.mark.usefixtures("lost")
+"""The node is lost first and its pods' end is awaited last: the others run meanwhile."""
+
 
 def ended(cluster: Cluster, name: str = "j") -> Json:
     """Return a Job once it is Complete or Failed."""
@@ -25,6 +28,19 @@ def running(cluster: Cluster, pods: int, name: str = "j") -> Json:
         return found if found["status"].get("ready") == pods else None
 
     return cluster.until(look)
+
+
+@pytest.fixture(scope="module")
+def lost(long_cluster: Cluster) -> str:
+    """The pod of a Job whose node has just been lost: garbage collection lets it stand for 40 to 60 seconds."""
+    pool = long_cluster.nodes(4)
+    long_cluster.create("jobs", job("j", pool, 4, policy=True, seconds=None))
+    running(long_cluster, 4)
+    node = long_cluster.ready_nodes(pool)[0]
+    (pod,) = (pod for pod in long_cluster.pods("j") if pod["spec"]["nodeName"] == node)
+    with long_cluster.door.world.lock:
+        long_cluster.door.world.kube(PATH).nodes.lose(node)
+    return str(pod["metadata"]["name"])
 
 
 @pytest.mark.parametrize("pods", [1, 4], ids=["plain", "indexed"])
@@ -156,24 +172,6 @@ def test_counts_on_the_way_to_the_end(cluster: Cluster) -> None:
     assert all(status.get("active", 0) + status.get("succeeded", 0) <= 4 for status in looks)
     assert all(status.get("ready", 0) <= status.get("active", 0) for status in looks)
     assert 0 == max(status.get("failed", 0) for status in looks)
-
-
-def test_a_lost_node_fails_the_job_by_its_policy(cluster: Cluster) -> None:
-    """The pods of a deleted node are collected with DisruptionTarget, and the Job says infrastructure."""
-    pool = cluster.nodes(4)
-    cluster.create("jobs", job("j", pool, 4, policy=True, seconds=None))
-    running(cluster, 4)
-    lost = cluster.ready_nodes(pool)[0]
-    (pod,) = (pod for pod in cluster.pods("j") if pod["spec"]["nodeName"] == lost)
-    with cluster.door.world.lock:
-        cluster.door.world.kube(PATH).nodes.lose(lost)
-    done = ended(cluster)
-    assert ["FailureTarget", "Failed"] == conditions(done)
-    reason, message = condition(done, "Failed")
-    name = pod["metadata"]["name"]
-    told = f"Pod {cluster.namespace}/{name} has condition DisruptionTarget matching FailJob rule at index 0"
-    assert ("PodFailurePolicy", told) == (reason, message)
-    assert name not in {pod["metadata"]["name"] for pod in cluster.pods("j")}
 
 
 def test_a_drained_pod_fails_the_job_by_its_policy(cluster: Cluster) -> None:
@@ -333,3 +331,12 @@ def test_a_sidecar_that_never_starts_fails_nothing(cluster: Cluster) -> None:
     )
     status = cluster.get("jobs", "j")["status"]
     assert ("Pending", 1, 0) == (pod["status"]["phase"], status["active"], status["ready"])
+
+
+def test_a_lost_node_fails_the_job_by_its_policy(long_cluster: Cluster, lost: str) -> None:
+    """The pods of a deleted node are collected with DisruptionTarget, and the Job says infrastructure."""
+    done = ended(long_cluster)
+    assert ["FailureTarget", "Failed"] == conditions(done)
+    told = f"Pod {long_cluster.namespace}/{lost} has condition DisruptionTarget matching FailJob rule at index 0"
+    assert ("PodFailurePolicy", told) == condition(done, "Failed")
+    assert lost not in {pod["metadata"]["name"] for pod in long_cluster.pods("j")}

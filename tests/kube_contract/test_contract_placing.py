@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from control_plane.client import Json
-from kube_doors import PATH, Cluster, condition, job
+from kube_doors import PATH, Cluster, condition, delete_pools, job
 
 OTHERS = r"\d+ node\(s\) (didn't match Pod's node affinity/selector|were unschedulable|had [^,]*)"
 WORDS = (
@@ -135,6 +135,19 @@ def test_no_node_takes_it(
     assert message in [event["message"] for event in events]
     ((pod, *_),) = [cluster.pods("j")]
     assert ("Pending", "Unschedulable") == (pod["status"]["phase"], condition(pod, "PodScheduled")[0])
+
+
+def test_a_cluster_without_nodes(cluster: Cluster) -> None:
+    """It is said in words of its own; the pod goes to the first node that comes."""
+    delete_pools(cluster.door.world)
+    cluster.until(lambda: not cluster.items("nodes"))
+    cluster.create("jobs", job("j", f"{cluster.namespace}-p0", seconds=None))
+    message = "no nodes available to schedule pods"
+    assert message == refusal(cluster, "j")
+    events = cluster.until(lambda: cluster.items("events", fieldSelector="reason=FailedScheduling,type=Warning"))
+    assert message in [event["message"] for event in events]
+    assert f"{cluster.namespace}-p0" == cluster.nodes(1)
+    cluster.until(lambda: cluster.get("jobs", "j")["status"].get("ready"))
 
 
 def test_a_pod_goes_where_there_is_room_again(cluster: Cluster) -> None:

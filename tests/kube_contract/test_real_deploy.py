@@ -29,6 +29,7 @@ from falcon_rm.submission import NewJob
 EDGE = "projects/poc-tpu-partner/locations/us-central1/clusters/tpuv7x-64-node"
 RESERVATION = "ghostfish-kankgdm2b4m7f"
 SPEC = {"image": "busybox", "command": "true", "device_type": "v7x", "device_topo": "2x2x2"}
+QUICK = {"FALCON_INTERVAL": "1s"}
 PATIENCE = 240.0
 STOP_SECONDS = 10
 
@@ -126,7 +127,7 @@ def test_the_deployment_does_its_work(site: Site, identified: str, roles: Roles,
     give_secret(site, url=url_of(roles.address(FALCON), password=True))
     enter(roles)
     made = deployment(site.admin)
-    environment = {**site.sim.environment(), **made.environment(tmp_path), "PATH": os.environ["PATH"]}
+    environment = {**site.sim.environment(), **made.environment(tmp_path), "PATH": os.environ["PATH"], **QUICK}
     (port,) = (each["containerPort"] for each in made.container["ports"])
     probes = {made.container[kind]["httpGet"]["path"] for kind in ("livenessProbe", "readinessProbe", "startupProbe")}
     with (
