@@ -66,7 +66,7 @@ def unpacked() -> Path | None:
 def get() -> Path:
     """Return its folder, getting it first where it is missing. Raises NoMySql."""
     missing = [name for name in NEEDS if shutil.which(name) is None]
-    with _alone():
+    with alone():
         found = unpacked()
         if found is not None:
             return found
@@ -95,7 +95,7 @@ def options(folder: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """Let one process at a time get it."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:

@@ -26,6 +26,7 @@ pytest_plugins = [
     "cloudsim_fixtures",
     "database_roles",
     "database_servers",
+    "ed25519_there",
     "kube_table",
     "prometheus_there",
     "store_stage",
