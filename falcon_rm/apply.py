@@ -27,6 +27,11 @@ class Result(Enum):
     REFUSED = "refused"  # the error is in the ledger, the next plan draws the conclusion
 
 
+SETTLES_POOL = frozenset(ErrorKind) - {ErrorKind.BUSY, ErrorKind.UNKNOWN, ErrorKind.EXISTS}
+SETTLES_WORK = frozenset({ErrorKind.PERMANENT, ErrorKind.CLUSTER})
+"""The errors of a create, and of a submit, from which the next plan draws a conclusion; after others it asks again."""
+
+
 class Applier:
     """Applies the actions of one pass; Kubernetes clients are built once a cluster."""
 
@@ -90,7 +95,7 @@ class Applier:
             self._clouds.gke.create_pool(action)
         except CloudError as error:
             self._store.pool_answered(action, self._fault(error))
-            return self._refusal(error)
+            return self._refusal(error, SETTLES_POOL)
         self._store.pool_answered(action, None)
         return Result.DONE
 
@@ -101,7 +106,7 @@ class Applier:
             if error.kind is ErrorKind.GONE:
                 return Result.DONE
             self._store.delete_answered(action.cluster.id, action.name, self._fault(error))
-            return self._refusal(error)
+            return Result.BUSY
         return Result.DONE
 
     def _submit(self, action: act.SubmitWork) -> Result:
@@ -111,7 +116,7 @@ class Applier:
             uid = self._kubernetes(action.cluster).submit(action.manifest, action.service)
         except CloudError as error:
             self._store.work_refused(action, self._fault(error))
-            return self._refusal(error)
+            return self._refusal(error, SETTLES_WORK)
         return Result.DONE if self._store.work_submitted(action, uid) else Result.LOST
 
     def _resume(self, action: act.ResumeWork) -> Result:
@@ -119,7 +124,7 @@ class Applier:
             self._kubernetes(action.cluster).resume_work(action.name, action.uid)
         except CloudError as error:
             self._store.work_refused(action, self._fault(error))
-            return self._refusal(error)
+            return self._refusal(error, SETTLES_WORK)
         return Result.DONE if self._store.work_resumed(action) else Result.LOST
 
     def _delete_work(self, action: act.DeleteWork) -> Result:
@@ -142,6 +147,5 @@ class Applier:
         return error.kind.value, error.text
 
     @staticmethod
-    def _refusal(error: CloudError) -> Result:
-        waits = (ErrorKind.BUSY, ErrorKind.UNKNOWN, ErrorKind.EXISTS)
-        return Result.BUSY if error.kind in waits else Result.REFUSED
+    def _refusal(error: CloudError, settles: frozenset[ErrorKind]) -> Result:
+        return Result.REFUSED if error.kind in settles else Result.BUSY

@@ -3,7 +3,8 @@ One pass, and passes for ever.
 
 1. Nothing is kept between two passes: store and clouds are opened for one and thrown away.
 2. A pass that made progress is followed at once by another, a bounded number of times; else the interval is waited out.
-3. A pass has a deadline: what it did not get to, the next one does.
+3. A pass has a deadline: what it did not get to, the next one does. An API of a cluster that lets one call hang is not
+   asked again in that pass: the others' jobs lose no more than that.
 4. SIGTERM lets the current action end for some seconds, then the process leaves hard (stop.py): an abandoned call is an
    unknown outcome like any other.
 5. No error leaves the loop: a database that is away costs passes, nothing else.
@@ -18,7 +19,7 @@ from itertools import count
 from attrs import frozen
 
 from falcon_rm.apply import Applier, Result
-from falcon_rm.core.actions import Action
+from falcon_rm.core.actions import CALLS, Action, CreatePool, DeletePool
 from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import ClusterStatus, ErrorKind
@@ -30,6 +31,10 @@ from falcon_rm.telemetry import PassLog, log
 CHAIN = 100
 """Passes that may follow each other at once before the interval is waited out all the same."""
 
+PATIENCE_SECONDS = 5.0
+"""A call that took longer and stayed without an answer is the last of its cluster, and of its API, in this pass."""
+
+Way = tuple[str, str]
 OpenStore = Callable[[], AbstractContextManager[Store]]
 OpenClouds = Callable[[], Clouds]
 
@@ -98,13 +103,20 @@ def one_pass(
             actors={job.id: job.actor for job in snapshot.jobs},
             clusters={view.cluster.id: view.cluster.name for view in snapshot.views},
         )
-        applier, acted = Applier(opened, cloud), list[Acted]()
+        applier, acted, silent = Applier(opened, cloud), list[Acted](), set[Way]()
         for note in wanted.notes:
             applier.apply(note)
         for action in wanted.actions:
             if stopping() or time.monotonic() - began > pass_seconds:
                 break
+            way = _way(action)
+            if way in silent:
+                continue
+            asked = time.monotonic()
             acted.append(_act(applier, action, lines))
+            hung = acted[-1].error is ErrorKind.UNKNOWN and time.monotonic() - asked > PATIENCE_SECONDS
+            if way and hung:
+                silent.add(way)
     ended = time.monotonic()
     lines.ended(
         actions=len(wanted.actions),
@@ -113,6 +125,14 @@ def one_pass(
         seconds=ended - began,
     )
     return Pass(snapshot, wanted, unread, tuple(acted), (observed - began, planned - observed, ended - planned))
+
+
+def _way(action: Action) -> Way | None:
+    """Return which way a call to the clouds goes; None of what goes to the database alone."""
+    if not isinstance(action, CALLS):
+        return None
+    of_pools = isinstance(action, CreatePool | DeletePool)
+    return action.cluster.id, type(action).__name__ if of_pools else "Kubernetes"
 
 
 def _act(applier: Applier, action: Action, lines: PassLog) -> Acted:

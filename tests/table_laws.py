@@ -16,10 +16,10 @@ BEFORE_END = ACQUIRE | STARTED
 BEFORE_RUN = ACQUIRE | {F.DISPATCHING}
 USABLE = {P.CREATING, P.UP, P.EMPTY, P.READY}
 NODELESS = {P.UP, P.EMPTY}
-UNMADE = {P.ABSENT, P.HIDDEN, P.CREATING}
-VANISHED = {P.LOST, P.TAKEN, P.ABSENT}
-FAILED = VANISHED | {P.BROKEN, P.HIDDEN}
-HELD = USABLE | FAILED | {P.FULL, P.REFUSED, P.TROUBLE, P.STOPPING}
+UNMADE = {P.ABSENT, P.PUT_OFF, P.HIDDEN, P.CREATING}
+VANISHED = {P.LOST, P.TAKEN, P.ABSENT, P.PUT_OFF}
+FAILED = VANISHED | {P.BROKEN, P.HIDDEN, P.STOPPING}
+HELD = USABLE | FAILED | {P.FULL, P.REFUSED, P.TROUBLE}
 OWNS_NONE = {P.NONE, P.UNNEEDED}
 LISTED = {W.UNRECORDED, W.PREPARED, W.STARTING, W.STUCK, W.RUNNING, W.STOPPING}
 LOSES = LISTED - {W.RUNNING}
@@ -52,14 +52,16 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=F.RUNNING, work=W.RUNNING, timing=T.ON_TIME),
         case(phase=F.RUNNING, work=LISTED - {W.PREPARED}, timing=T.ON_TIME, pool=set(P) - VANISHED),
         case(phase=F.DISPATCHING, work={W.STARTING, W.STOPPING}, timing=T.ON_TIME, pool=set(P) - VANISHED),
-        case(phase=BEFORE_RUN, pool=P.STOPPING, work=LISTED | UNSEEN),
+        case(phase=BEFORE_RUN, pool=P.STOPPING, work=LISTED | UNSEEN, timing=T.ON_TIME),
         case(phase=F.WAITING_FOR_NODE, pool={P.UP, P.CREATING}, work=LISTED | {W.ABSENT}),
         case(phase=F.WAITING_FOR_NODE, pool=P.EMPTY, work=LISTED - {W.UNRECORDED, W.PREPARED}),
         case(phase=F.PROVISIONING, pool={P.HIDDEN, P.CREATING}, timing=T.ON_TIME, chance=CALM),
     ),
     (Verb.PLACE, ""): (case(phase=F.NEW),),
     (Verb.QUEUE, ""): (case(phase=F.WAITING),),
-    (Verb.CREATE, ""): (case(phase=F.PROVISIONING, pool=P.ABSENT, work=UNSEEN, timing=T.ON_TIME, chance=CALM),),
+    (Verb.CREATE, ""): (
+        case(phase=F.PROVISIONING, pool={P.ABSENT, P.PUT_OFF}, work=UNSEEN, timing=T.ON_TIME, chance=CALM),
+    ),
     (Verb.TAKE, ""): (
         case(phase=F.PROVISIONING, pool=NODELESS | UNMADE, chance=BETTER),
         case(phase=F.WAITING_FOR_NODE, pool=NODELESS, work=W.ABSENT, chance=BETTER),
@@ -83,14 +85,14 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=LEAVE, pool=HELD - USABLE, work=NOT_THERE | ENDED),
     ),
     (Verb.CLEAN, ""): (
-        case(phase=LEAVE, pool=OWNS_NONE, work=ENDED),
+        case(phase=LEAVE, pool=OWNS_NONE, work=ENDED, timing={T.ON_TIME, T.LATE}),
         case(phase=LEAVE, pool=P.LEAVING, work=ENDED, timing=T.OVERDUE),
     ),
     **{
         (verb, ""): (
             case(phase=phase, pool=OWNS_NONE, work=NOT_THERE),
             case(phase=phase, pool=P.LEAVING, work=NOT_THERE | LISTED, timing=T.OVERDUE),
-            case(phase=phase, pool=OWNS_NONE, work=LISTED, timing=T.OVERDUE),
+            case(phase=phase, pool=OWNS_NONE, work=LISTED | ENDED, timing=T.OVERDUE),
         )
         for verb, phase in ((Verb.FINISH, F.ENDING), (Verb.ABORTED, F.ABORTING))
     },
@@ -106,11 +108,14 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
     (Verb.BACK, "failed"): (case(**ASKED, pool=FAILED, left=YES), case(**SENT, pool=FAILED, left=YES)),
     (Verb.BACK, "full"): (case(**ASKED, pool=P.FULL), case(**SENT, pool=P.FULL)),
     (Verb.BACK, "cluster"): (case(**ASKED, pool=P.TROUBLE), case(**SENT, pool=P.TROUBLE)),
+    (Verb.BACK, "busy"): (case(**ASKED, pool=P.PUT_OFF, timing=PASSED, chance=CALM),),
     (Verb.BACK, "nodes"): (
         case(phase=F.WAITING_FOR_NODE, pool=NODELESS, work=W.ABSENT, timing=PASSED, chance=CONTESTED),
     ),
     (Verb.BACK, "bare"): (case(phase=BEFORE_RUN, pool=OWNS_NONE | {P.LEAVING}),),
-    (Verb.FAIL, "NodePoolTimeout"): (case(phase=F.PROVISIONING, pool=UNMADE, timing=PASSED, chance=CALM),),
+    (Verb.FAIL, "NodePoolTimeout"): (
+        case(phase=F.PROVISIONING, pool=UNMADE - {P.PUT_OFF}, timing=PASSED, chance=CALM),
+    ),
     (Verb.FAIL, "NodePoolFailed"): (
         case(**ASKED, pool=P.REFUSED),
         case(**ASKED, pool=FAILED, left=NO),
@@ -127,6 +132,7 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=F.PROVISIONING, work=W.RUNNING, pool=VANISHED, left=NO),
         case(phase=BEFORE_END, work=W.GONE, pool=set(P) - VANISHED),
         case(phase=F.WAITING_FOR_NODE, work=LISTED, left=NO, pool=set(P) - USABLE - {P.STOPPING}),
+        case(phase=F.WAITING_FOR_NODE, work=LISTED, left=NO, pool=P.STOPPING, timing=PASSED),
     ),
     (Verb.NOTE, "Timeout"): (case(phase=STARTED, work=LISTED, timing=PASSED),),
     (Verb.NOTE, "JobSubmitFailed"): (case(phase=BEFORE_END, work=W.REFUSED),),
@@ -136,6 +142,7 @@ GROUNDS: dict[tuple[Verb, str], tuple[Grounds, ...]] = {
         case(phase=F.RUNNING, work=W.RUNNING, pool=VANISHED, left=YES, timing=PASSED),
         case(phase=F.PROVISIONING, work=W.RUNNING, pool=VANISHED, left=YES),
         case(phase=F.WAITING_FOR_NODE, work=LISTED, left=YES, pool=set(P) - USABLE - {P.STOPPING}),
+        case(phase=F.WAITING_FOR_NODE, work=LISTED, left=YES, pool=P.STOPPING, timing=PASSED),
     ),
     (Verb.NOTE, "Yield"): (
         case(phase=BEFORE_END, work=W.DENIED),

@@ -31,11 +31,10 @@ def running(task: Workload = NEVER_ENDS, **fields: Any) -> Falcon:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("gke.create_node_pool", error=BUSY, times=None),
         Fault("gke.create_node_pool", error=AWAY, times=None),
         Fault("gke.create_node_pool", "hang", times=None),
     ],
-    ids=["busy", "unavailable", "hang"],
+    ids=["unavailable", "hang"],
 )
 def test_create_that_is_never_let_in_ends_as_a_time_out(fault: Fault) -> None:
     """A create that answers nothing useful for ever frees the slot past the phase's bound (P9)."""
@@ -47,6 +46,21 @@ def test_create_that_is_never_let_in_ends_as_a_time_out(fault: Fault) -> None:
     falcon.until_state("j1", "Failed/NodePoolTimeout", seconds=2400 + 60)
     falcon.settle()
     assert ("Succeeded", 0) == (falcon.state("j2"), len(falcon.pools()))
+
+
+def test_create_that_is_put_off_for_ever_gives_way() -> None:
+    """GKE that is only busy frees the slot past the bound of a creation, and costs no attempt (P9)."""
+    busy = Fault("gke.create_node_pool", error=BUSY, times=None, where=lambda call: call.target.endswith("/falcon-j1"))
+    falcon = Falcon()
+    falcon.sim.faults.add(busy)
+    falcon.submit("j1", spec("4x4"))
+    falcon.submit("j2", spec("4x4"), actor="bob", created_at=falcon.store.now + 1)
+    falcon.until_state("j1", "Pending/Waiting", seconds=60)
+    falcon.until_state("j1", "Pending/Provisioning", seconds=60)
+    falcon.until_state("j1", "Pending/Waiting", seconds=2400 + 60)
+    assert (None, 0) == (falcon.holder("4x4"), falcon.job("j1").pool_failures)
+    falcon.settle()
+    assert ["Succeeded"] * 2 == [falcon.state("j1"), falcon.state("j2")]
 
 
 def test_stockout_here_is_tried_elsewhere_at_once() -> None:

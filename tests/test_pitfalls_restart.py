@@ -174,6 +174,8 @@ def test_cloud_obeyed_and_the_database_went_away(write: str, effect: bool) -> No
     falcon.submit("j1", spec("4x4"))
     before = "Pending/Provisioning" if write.startswith("pool") else "Pending/Dispatching"
     falcon.until_state("j1", before)
+    if write == "work_resumed":
+        falcon.step()
     lose_connection(falcon, write, effect=effect)
     falcon.until_state("j1", "Running")
     assert (["falcon-j1"], ["falcon-j1"]) == (falcon.works(), falcon.pools())

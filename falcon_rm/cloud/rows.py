@@ -14,6 +14,7 @@ from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database, is_storable
 from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Job, Pool, Slot, Submission, TaskSpec, Turn
+from falcon_rm.core.schedule import BACKOFF_ENDS
 from falcon_rm.core.spec import parse
 from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState
 from falcon_rm.ports import Rows, StoreDown
@@ -21,7 +22,7 @@ from falcon_rm.ports import Rows, StoreDown
 LIVE = "status NOT IN ('Succeeded', 'Failed', 'Aborted')"
 """A status that nobody knows is live too: only a terminal one is over."""
 
-BACKS_OFF = ("capacity", "quota", "full", "nodes", "cluster", "broken")
+BACKS_OFF = (*sorted(BACKOFF_ENDS), "cluster")
 """Ways a lease ends after which its job waits before it tries that cluster again."""
 
 FAILURES_KEPT = 20

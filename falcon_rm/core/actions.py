@@ -168,6 +168,7 @@ class SubmitWork:
     manifest: Mapping[str, object]
     service: Mapping[str, object] | None
     dispatched: bool  # whether `dispatched_at` is written with `job_uid`
+    tried_at: float = 0  # when its last answer was lost; 0: it never was
 
 
 @frozen
@@ -179,6 +180,7 @@ class ResumeWork:
     attempt: int
     name: str
     uid: str
+    tried_at: float = 0  # when its last answer was lost; 0: it never was
 
 
 @frozen
@@ -238,24 +240,39 @@ ORDER = (
     EndLease,
     RetirePool,
     CreatePool,
+    DeleteWork,
     SubmitWork,
     ResumeWork,
-    DeleteWork,
     DeletePool,
     Note,
 )
-"""The order of a pass: what is known, then what is decided, then the calls, deletions last."""
+"""
+The order of a pass: what is known, then what is decided, then the calls. In a cluster's Kubernetes deletions go first:
+a submit that hangs holds no stop up.
+"""
+CALLS = CreatePool | DeleteWork | SubmitWork | ResumeWork | DeletePool
 
 
-def order(action: Action) -> tuple[int, str]:
-    """Return the sort key of an action: its kind, then what it is about; texts for people come last."""
+def order(action: Action) -> tuple[int, float, int, str]:
+    """
+    Return the sort key of an action: its kind, then what it is about; texts for people come last.
+
+    Calls whose answer was lost go after all others, the one that was tried longest ago first: a call that hangs every
+    time holds no other up.
+    """
+    tried_at = 0.0
     match action:
-        case CreatePool(pool=pool) | EnterPool(pool=pool):
+        case CreatePool(pool=pool):
+            about = f"{pool.cluster_id}/{pool.name}"
+            tried_at = pool.error.at if pool.error and pool.error.kind is ErrorKind.UNKNOWN else 0
+        case EnterPool(pool=pool):
             about = f"{pool.cluster_id}/{pool.name}"
         case DeletePool(cluster=cluster, name=name) | DeleteWork(cluster=cluster, name=name):
             about = f"{cluster.id}/{name}"
-        case Change(job_id=job_id) | SubmitWork(job_id=job_id) | ResumeWork(job_id=job_id):
-            about = job_id
+        case SubmitWork(job_id=about, tried_at=tried_at) | ResumeWork(job_id=about, tried_at=tried_at):
+            pass
+        case Change(job_id=about):
+            pass
         case EnsureSlot() | FreeSlot():
             about = f"{action.cluster_id}/{action.topology}"
         case EndLease():
@@ -266,5 +283,7 @@ def order(action: Action) -> tuple[int, str]:
             about = action.cluster_id
         case _:  # a Note
             about = f"{action.kind}/{action.subject}/{action.text}"
-    last = isinstance(action, Change) and action.only_message
-    return len(ORDER) if last else ORDER.index(type(action)), about
+    kind = ORDER.index(type(action))
+    if isinstance(action, Change) and action.only_message:
+        return len(ORDER), 0, kind, about
+    return ORDER.index(CreatePool) if isinstance(action, CALLS) else kind, tried_at, kind, about

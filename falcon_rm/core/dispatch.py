@@ -10,7 +10,7 @@ from falcon_rm.core import manifest, names
 from falcon_rm.core.actions import Action, DeleteWork, ResumeWork, SubmitWork
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Phase, Verb
-from falcon_rm.core.words import CPU_TOPOLOGY
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind
 
 
 def submit(case: Case) -> Action:
@@ -36,6 +36,7 @@ def submit(case: Case) -> Action:
         manifest=body,
         service=service,
         dispatched=case.situation.phase is Phase.DISPATCHING,
+        tried_at=_tried_at(case),
     )
 
 
@@ -47,7 +48,14 @@ def resume(case: Case) -> Action:
         attempt=job.attempt,
         name=names.cloud_name(job.id, job.attempt),
         uid=job.job_uid or "",
+        tried_at=_tried_at(case),
     )
+
+
+def _tried_at(case: Case) -> float:
+    submission = case.scene.submission_of(case.job)
+    fault = submission.error if submission else None
+    return fault.at if fault and fault.kind is ErrorKind.UNKNOWN else 0
 
 
 def delete(case: Case) -> Action | None:

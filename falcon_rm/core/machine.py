@@ -51,6 +51,7 @@ class PoolSeen(Fact):
     UNKNOWN = "unknown"  # a read failed, or a word nobody knows
     HIDDEN = "hidden"  # asked for moments ago, not listed yet
     ABSENT = "absent"  # a complete list lacks it and no create is under way
+    PUT_OFF = "put-off"  # the same, and GKE, busy with something else, refused it for now
     LOST = "lost"  # was listed once, is not any more; or its lease is another's
     CREATING = "creating"
     UP = "up"  # control plane says RUNNING, nodes missing
@@ -157,6 +158,7 @@ TO_NODES, TO_DISPATCHING = Step(Verb.GO, Reason.WAITING_FOR_NODE), Step(Verb.GO,
 TO_RUNNING = Step(Verb.GO, "Running")
 BACK_FAILED = Step(Verb.BACK, "failed")  # retry_at, one pool failure counted
 BACK_FULL = Step(Verb.BACK, "full")  # retry_at, shows ClusterBusy, nothing counted
+BACK_BUSY = Step(Verb.BACK, "busy")  # retry_at, nothing counted
 BACK_TROUBLE = Step(Verb.BACK, "cluster")  # the cluster is no candidate for a while, nothing counted
 BACK_NODES = Step(Verb.BACK, "nodes")  # retry_at, nothing counted
 BACK_BARE = Step(Verb.BACK, "bare")  # an impossible row: acquiring, but holding nothing
@@ -171,10 +173,11 @@ LEAVE = {F.ENDING, F.ABORTING}
 ACQUIRE = {F.PROVISIONING, F.WAITING_FOR_NODE}
 STARTED = {F.DISPATCHING, F.RUNNING}
 USABLE = {P.CREATING, P.UP, P.EMPTY, P.READY}
-SPENT = {P.ABSENT, P.HIDDEN, P.LOST, P.BROKEN, P.FULL, P.REFUSED, P.TROUBLE, P.STOPPING, P.TAKEN}
+SPENT = {P.ABSENT, P.PUT_OFF, P.HIDDEN, P.LOST, P.BROKEN, P.FULL, P.REFUSED, P.TROUBLE, P.STOPPING, P.TAKEN}
 HELD = USABLE | SPENT
 SETTLED = {P.NONE, P.UNNEEDED}
-VANISHED = {P.LOST, P.TAKEN, P.ABSENT}
+VANISHED = {P.LOST, P.TAKEN, P.ABSENT, P.PUT_OFF}
+MISSING = {P.LOST, P.TAKEN, P.BROKEN, P.ABSENT, P.PUT_OFF, P.HIDDEN, P.STOPPING}
 ALIVE = {W.UNRECORDED, W.PREPARED, W.STARTING, W.STUCK, W.RUNNING}
 ENDED = {W.SUCCEEDED, W.FAILED_APP, W.FAILED_INFRA}
 NOTHING = {W.ABSENT, W.GONE, W.REFUSED, W.DENIED}
@@ -198,6 +201,8 @@ RULES: tuple[tuple[Pattern, Step], ...] = (
     ((LEAVE,               USABLE,          ANY,                 ANY,       ANY,   ANY),          RELEASE),
     ((LEAVE,               SPENT,           ANY,                 ANY,       ANY,   ANY),          DISCARD),
     ((LEAVE,               P.LEAVING,       ANY,                 {T.ON_TIME, T.LATE}, ANY, ANY),  WAIT),
+    ((F.ENDING,            SETTLED,         ENDED,               T.OVERDUE, ANY,   ANY),          FINISH),
+    ((F.ABORTING,          SETTLED,         ENDED,               T.OVERDUE, ANY,   ANY),          ABORTED),
     ((LEAVE,               ANY,             ENDED,               ANY,       ANY,   ANY),          CLEAN),
     ((F.ENDING,            ANY,             NOTHING,             ANY,       ANY,   ANY),          FINISH),
     ((F.ABORTING,          ANY,             NOTHING,             ANY,       ANY,   ANY),          ABORTED),
@@ -234,19 +239,20 @@ RULES: tuple[tuple[Pattern, Step], ...] = (
     ((F.WAITING_FOR_NODE,  P.EMPTY,         {W.ABSENT, W.UNRECORDED}, ANY,  ANY,   ANY),          SUBMIT),
     ((F.WAITING_FOR_NODE,  P.EMPTY,         W.PREPARED,          ANY,       ANY,   ANY),          RESUME),
     ((F.WAITING_FOR_NODE,  {P.UP, P.EMPTY, P.CREATING}, ANY,     ANY,       ANY,   ANY),          WAIT),
-    ((F.PROVISIONING,      {P.ABSENT, P.HIDDEN, P.CREATING}, ANY, ANY,      ANY,   C.BETTER),     TAKE),
+    ((F.PROVISIONING,      {P.ABSENT, P.PUT_OFF, P.HIDDEN, P.CREATING}, ANY, ANY, ANY, C.BETTER), TAKE),
+    ((F.PROVISIONING,      P.PUT_OFF,       ANY,                 PASSED,    ANY,   ANY),          BACK_BUSY),
     ((F.PROVISIONING,      {P.ABSENT, P.HIDDEN, P.CREATING}, ANY, PASSED,   ANY,   ANY),          POOL_TIMEOUT),
-    ((F.PROVISIONING,      P.ABSENT,        ANY,                 ANY,       ANY,   ANY),          CREATE),
+    ((F.PROVISIONING,      {P.ABSENT, P.PUT_OFF}, ANY,           ANY,       ANY,   ANY),          CREATE),
     ((F.PROVISIONING,      {P.HIDDEN, P.CREATING}, ANY,          ANY,       ANY,   ANY),          WAIT),
-    ((ACQUIRE | {F.DISPATCHING}, P.STOPPING, ANY,                ANY,       ANY,   ANY),          WAIT),
+    ((ACQUIRE | {F.DISPATCHING}, P.STOPPING, ANY,                T.ON_TIME, ANY,   ANY),          WAIT),
     ((F.WAITING_FOR_NODE,  ANY,             ALIVE | {W.STOPPING}, ANY,      True,  ANY),          LOST),
     ((F.WAITING_FOR_NODE,  ANY,             ALIVE | {W.STOPPING}, ANY,      False, ANY),          JOB_FAILED),
     ((ANY,                 P.FULL,          ANY,                 ANY,       ANY,   ANY),          BACK_FULL),
     ((ANY,                 P.TROUBLE,       ANY,                 ANY,       ANY,   ANY),          BACK_TROUBLE),
     ((ANY,                 P.REFUSED,       ANY,                 ANY,       ANY,   ANY),          POOL_FAILED),
     ((ANY,                 {P.NONE, P.UNNEEDED, P.LEAVING}, ANY, ANY,       ANY,   ANY),          BACK_BARE),
-    ((ANY,                 {P.LOST, P.TAKEN, P.BROKEN, P.ABSENT, P.HIDDEN}, ANY, ANY, True, ANY), BACK_FAILED),
-    ((ANY,                 {P.LOST, P.TAKEN, P.BROKEN, P.ABSENT, P.HIDDEN}, ANY, ANY, False, ANY), POOL_FAILED),
+    ((ANY,                 MISSING,         ANY,                 ANY,       True,  ANY),          BACK_FAILED),
+    ((ANY,                 MISSING,         ANY,                 ANY,       False, ANY),          POOL_FAILED),
 )  # fmt: skip
 
 DOMAIN: tuple[tuple[object, ...], ...] = (tuple(F), tuple(P), tuple(W), tuple(T), (True, False), tuple(C))

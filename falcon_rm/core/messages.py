@@ -55,6 +55,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "suspended": ("K8s Job 已暂停 (suspended)", "K8s Job is suspended"),
     "running": ("Pod 运行中 ({active}/{hosts} active)", "Pods running ({active}/{hosts} active)"),
     "invalid": ("spec 无效: {field} = {got}; 允许: {allowed}", "Invalid spec: {field} = {got}; allowed: {allowed}"),
+    "pool-stopping": ("node pool {pool} 正被他人删除", "node pool {pool} is being deleted by others"),
+    "pool-never-came": (
+        "node pool {pool} 的创建请求已被接受,但从未出现",
+        "the creation of node pool {pool} was accepted, and it never came",
+    ),
     "pool-timeout": ("node pool 创建超时 ({limit}): {text}", "node pool creation timed out ({limit}): {text}"),
     "pool-failed": ("node pool 创建失败: {text}", "node pool could not be created: {text}"),
     "pool-lost": ("node pool {pool} 消失", "node pool {pool} disappeared"),

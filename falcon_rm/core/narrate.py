@@ -7,7 +7,7 @@ What people are told of a job's state: the facts of a situation, put into the se
 
 from falcon_rm.core import pods
 from falcon_rm.core.case import Case
-from falcon_rm.core.machine import Phase, PoolSeen, WorkSeen
+from falcon_rm.core.machine import VANISHED, Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job, TaskSpec
 from falcon_rm.core.scene import Scene, work_name
@@ -125,9 +125,13 @@ def pool_trouble(case: Case) -> str:
             return messages.say("no-nodes", pool=job.node_pool_name)
         case PoolSeen.NONE | PoolSeen.UNNEEDED | PoolSeen.LEAVING:
             return messages.say("bare")
+        case PoolSeen.STOPPING:
+            return messages.say("pool-stopping", pool=job.node_pool_name)
     pool = case.scene.pool_of(job)
     live = case.scene.live.get((job.cluster_id or "", job.node_pool_name or ""))
     fault = pool_fault(pool, live, case.scene)
+    if fault is None and live is None:
+        return messages.say("pool-never-came", pool=job.node_pool_name)
     return f"{fault.text if fault else case.situation.pool.value} {facts(case)}"
 
 
@@ -171,7 +175,7 @@ def _submit_error(case: Case) -> str:
 def _lost(case: Case) -> str:
     job, seen = case.job, case.scene.pods_of(case.job) or ()
     said = next((f"{pod.name}: {pod.disrupted or pod.reason}" for pod in seen if pod.disrupted or pod.reason), None)
-    gone = case.situation.pool in (PoolSeen.LOST, PoolSeen.TAKEN, PoolSeen.ABSENT)
+    gone = case.situation.pool in VANISHED
     pool = case.messages.say("pool-lost", pool=job.node_pool_name) if gone else None
     known = case.messages.join(pool, said) or job.node_pool_name
     return case.messages.say("lost", text=known or case.messages.say("lost-silently", name=work_name(job)))
@@ -181,7 +185,7 @@ def _job_failed(case: Case) -> str:
     """Return why the workload failed: the pod that ended first, what never started, or what the Job itself says."""
     job, scene, messages = case.job, case.scene, case.messages
     work, seen = scene.work_of(job), scene.pods_of(job) or ()
-    gone = case.situation.pool in (PoolSeen.LOST, PoolSeen.TAKEN, PoolSeen.ABSENT)
+    gone = case.situation.pool in VANISHED
     if case.situation.work is WorkSeen.FAILED_INFRA or gone:
         return _lost(case)
     if work is None:

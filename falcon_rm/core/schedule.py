@@ -21,7 +21,7 @@ from falcon_rm.core.room import mode_for, reservation_path, room, uncounted, uni
 from falcon_rm.core.scene import Key, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Reason
 
-BACKOFF_ENDS = frozenset({"capacity", "quota", "full", "nodes", "broken"})
+BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"})
 """Ends of a lease after which the same job does not try the same cluster again for a while."""
 
 

@@ -60,7 +60,7 @@ def see_pool(job: Job, phase: Phase, scene: Scene) -> PoolSeen:
         return PoolSeen.NONE  # nothing to give up; what the name lists, the sweep enters or leaves alone
     live = scene.live.get((view.cluster.id, job.node_pool_name))
     if live is None:
-        return _see_missing(ledger, scene)
+        return _see_missing(job, ledger, scene)
     if not _is_as_written(live, ledger, job, scene):
         return PoolSeen.TAKEN
     return _see_listed(live, ledger, job, phase, scene)
@@ -98,7 +98,7 @@ def may_still_show(ledger: Pool, scene: Scene) -> bool:
     )
 
 
-def _see_missing(ledger: Pool | None, scene: Scene) -> PoolSeen:
+def _see_missing(job: Job, ledger: Pool | None, scene: Scene) -> PoolSeen:
     if ledger is None:
         return PoolSeen.LOST
     if ledger.seen_at is not None:
@@ -109,9 +109,14 @@ def _see_missing(ledger: Pool | None, scene: Scene) -> PoolSeen:
         return PoolSeen.HIDDEN
     if fault and fault.kind in FAILED_POOL:
         return FAILED_POOL[fault.kind]
-    if fault and fault.kind in (ErrorKind.UNKNOWN, ErrorKind.BUSY):
+    if fault and fault.kind is ErrorKind.BUSY:
+        return PoolSeen.PUT_OFF
+    if fault and fault.kind is ErrorKind.UNKNOWN:
         return PoolSeen.ABSENT
-    return PoolSeen.HIDDEN if may_still_show(ledger, scene) else PoolSeen.ABSENT
+    if may_still_show(ledger, scene):
+        return PoolSeen.HIDDEN
+    taken = ledger.requested_at is not None and scene.age(job.provisioning_at) > scene.bounds.pool_timeout
+    return PoolSeen.BROKEN if taken else PoolSeen.ABSENT  # taken time and again, and it never came
 
 
 def _see_listed(live: LivePool, ledger: Pool | None, job: Job, phase: Phase, scene: Scene) -> PoolSeen:
@@ -177,7 +182,7 @@ def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     if phase not in LEAVING and job.job_uid and live.uid != job.job_uid:
         return WorkSeen.GONE
     if phase not in LEAVING and phase is not Phase.RUNNING and not job.job_uid:
-        return WorkSeen.UNRECORDED
+        return _see_refused(submission) or WorkSeen.UNRECORDED  # its Service may be what is refused
     if phase not in LEAVING and scene.is_prepared(job, live):
         return _see_refused(submission) or (WorkSeen.PREPARED if job.job_uid else WorkSeen.ABSENT)
     return _see_ended(job, phase, live, scene) or _see_alive(job, phase, live, scene)

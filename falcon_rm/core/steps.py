@@ -302,15 +302,18 @@ def _note(case: Case) -> Action:
 def _release(case: Case) -> Action:
     pool = case.scene.pool_of(case.job)
     keep = case.step.verb is Verb.RELEASE and pool is not None and case.demand.wants(pool)
-    ended = "released"
+    ended, fault = "released", None
     if case.job.outcome == Outcome.LOST:
         ended = "lost"
     if case.job.outcome == Outcome.YIELD:
         submission = case.scene.submission_of(case.job)
-        denied = submission and submission.error and submission.error.kind is ErrorKind.CLUSTER
-        ended = "cluster" if denied else "nodes"
+        denied = submission.error if submission else None
+        ended = "nodes"
+        if denied and denied.kind is ErrorKind.CLUSTER:
+            ended, fault = "cluster", (denied.kind, denied.text)
     given = case.give_up(ended, keep=keep)
     assert given is not None  # a pool that the job does not hold is seen as none
+    given = evolve(given, fault=fault or given.fault)
     return case.change("hands its pool on" if keep else "gives its pool up", gives_up=given)
 
 

@@ -78,7 +78,8 @@ def test_terminal_is_for_ever() -> None:
 def test_pools_are_created_only_while_provisioning() -> None:
     """Only PROVISIONING creates, and only what a complete list lacks."""
     found = [s for s in situations() if decide(s).verb is Verb.CREATE]
-    assert {(Phase.PROVISIONING, PoolSeen.ABSENT)} == {(s.phase, s.pool) for s in found}
+    lacks = {PoolSeen.ABSENT, PoolSeen.PUT_OFF}
+    assert {(Phase.PROVISIONING, pool) for pool in lacks} == {(s.phase, s.pool) for s in found}
 
 
 def test_a_seen_job_is_never_submitted_again() -> None:

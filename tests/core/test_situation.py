@@ -79,8 +79,10 @@ POOLS = [
     ("its create still runs", P.HIDDEN, world(ASKS, LONG_AGO, operations=(operation(done=False),))),
     ("never asked for", P.ABSENT, world(ASKS, fresh(ASKS))),
     ("asked for long ago, never listed", P.ABSENT, world(ASKS, LONG_AGO)),
+    ("taken time and again, never listed", P.BROKEN, world(
+        evolve(ASKS, provisioning_at=NOW - 2401), fresh(ASKS, requested_at=NOW - 300))),
     ("asked for, the create has ended, not listed", P.ABSENT, world(ASKS, ASKED, operations=(operation(done=True),))),
-    ("refused for now", P.ABSENT, world(ASKS, faulty(ErrorKind.BUSY))),
+    ("refused for now", P.PUT_OFF, world(ASKS, faulty(ErrorKind.BUSY))),
     ("an answer that leaves it open", P.ABSENT, world(ASKS, faulty(ErrorKind.UNKNOWN))),
     ("seen once, not listed", P.LOST, world(ASKS, pool(ASKS))),
     ("no row in the ledger", P.LOST, world(ASKS, None)),

@@ -202,7 +202,8 @@ def test_release_says_how_the_lease_ended(outcome: str, error: ErrorKind | None,
     sent = Submission("c1", "falcon-j1", "j1", 1, NOW - 40, error=Fault(error, "w", NOW) if error else None)
     shown = view(live(pool(of)), looked_at=frozenset({"falcon-j1"}))
     made = change(snapshot(of, views=(shown,), pools=(pool(of),), submissions=(sent,)))
-    assert GiveUp("falcon-j1", keep=False, ended=ended) == made.gives_up
+    fault = (error, "w") if error else None
+    assert GiveUp("falcon-j1", keep=False, ended=ended, fault=fault) == made.gives_up
 
 
 @pytest.mark.parametrize("status", [PoolStatus.PROVISIONING, PoolStatus.RUNNING])

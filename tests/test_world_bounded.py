@@ -1,0 +1,187 @@
+"""What clouds refuse, or never answer, time and again: such a job ends, or waits and says why; nobody else does."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cloudsim.direct import DirectGke
+from cloudsim.errors import KubeError, SimError
+from cloudsim.faults import Call, Fault
+from cloudsim.kube_refusals import denied, no_right, over_quota
+from world import Falcon, Inline, cluster, spec
+from world_acts import calls
+
+from falcon_rm import loop
+
+HOUR = 3600.0
+UPGRADE = SimError("FAILED_PRECONDITION", "Cluster is running incompatible operation operation-1.")
+MAY_NOT_DELETE = SimError("PERMISSION_DENIED", 'Required "container.clusters.update" permission(s) for "projects/p".')
+NO_SERVICES = denied("w", "no services for you", 403, "Forbidden")
+QUOTA = over_quota("jobs", "falcon-j1", "q", "count/jobs.batch", asked=1, used=5, limit=5)
+CPU = {"image": "b", "command": "true", "device_type": "cpu"}
+
+
+def refusing(call: str, error: SimError | KubeError, task: dict[str, Any] | None = None) -> Falcon:
+    """Return a world in which one call is always refused, with a job on its way."""
+    falcon = Falcon()
+    falcon.sim.faults.add(Fault(call, times=None, error=error))
+    falcon.submit("j1", task)
+    return falcon
+
+
+def let_pass(falcon: Falcon, seconds: float) -> int:
+    """Let passes be made for a while; return how many followed each other at once."""
+    ends, at_once = falcon.sim.now + seconds, 0
+    while falcon.sim.now < ends:
+        if falcon.step().progress:
+            at_once += 1
+            assert at_once < 200, falcon.describe()
+        else:
+            falcon.wait()
+    return at_once
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (NO_SERVICES, "Failed/JobSubmitFailed"),
+        (no_right("falcon", "create", "services", "falcon-jobs"), "Pending/Waiting"),
+    ],
+    ids=["webhook", "right"],
+)
+def test_a_service_that_is_refused_is_a_verdict(error: KubeError, state: str) -> None:
+    """Its Job is there and was never let go: the refusal counts as one of the Job, and the Job goes (law 8)."""
+    falcon = refusing("kube.create.services", error, spec("4x4"))
+    let_pass(falcon, 600)
+    assert (state, [], None) == (falcon.state("j1"), falcon.works(), falcon.holder("4x4"))
+    assert error.message in falcon.message("j1")
+
+
+@pytest.mark.parametrize(("abort", "state"), [(False, "Succeeded"), (True, "Aborted")])
+def test_a_job_object_that_cannot_be_deleted_hides_no_end(abort: bool, state: str) -> None:
+    """Past the bound of a release the end is written, and says what is stuck (contract 3)."""
+    falcon = refusing("kube.delete.*", no_right("falcon", "delete", "jobs", "falcon-jobs"))
+    falcon.until(lambda: falcon.job("j1").outcome is not None)
+    if abort:
+        falcon.store.set_status("j1", "Aborting")
+    let_pass(falcon, falcon.bounds.release_timeout + HOUR)
+    assert (state, []) == (falcon.state("j1"), falcon.pools())
+    assert "release is stuck" in falcon.message("j1")
+
+
+def test_a_cluster_that_is_upgraded_for_hours_ends_no_job() -> None:
+    """Busy costs no attempt: queue heads give way and come back, and run when it is over (design.md 4)."""
+    falcon = refusing("gke.create_node_pool", UPGRADE)
+    for number in range(2, 5):
+        falcon.submit(f"j{number}", actor=f"a{number}")
+    let_pass(falcon, 3 * HOUR)
+    assert {"Pending"} == {job.status for job in falcon.rows()}
+    assert {0} == {job.pool_failures for job in falcon.rows()}
+    falcon.sim.faults.clear()
+    falcon.settle()
+    assert ["Succeeded"] * 4 == [falcon.state(job.id) for job in falcon.rows()]
+
+
+def test_creates_that_are_taken_and_come_to_nothing_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that no list ever shows is given up after the bound of a creation, as often as the budget says (law 8)."""
+    monkeypatch.setattr(DirectGke, "create_pool", lambda _gke, _action: None)
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.until_state("j1", "Failed/NodePoolFailed", seconds=6 * HOUR)
+    assert "was accepted, and it never came" in falcon.message("j1")
+    assert falcon.bounds.pool_attempts == falcon.job("j1").attempt
+
+
+def test_a_pool_that_others_delete_for_ever_is_given_up() -> None:
+    """Its job holds the slot no longer than the bound of a creation, and says who deletes it."""
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.until(lambda: bool(falcon.pools()))
+    stops = Fault("gke.list_node_pools", "changed", times=None, change=stopping)
+    falcon.sim.faults.add(stops)
+    falcon.until(lambda: falcon.job("j1").pool_failures > 0, seconds=falcon.bounds.pool_timeout + 600)
+    assert ("Pending/Waiting", None) == (falcon.state("j1"), falcon.holder("2x2"))
+    assert "is being deleted by others" in falcon.message("j1")
+
+
+def stopping(pools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a list in which every pool is being deleted."""
+    return [{**pool, "status": "STOPPING"} for pool in pools]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "name"),
+    [
+        ("gke.delete_node_pool", MAY_NOT_DELETE, "gke.delete_node_pool"),
+        ("kube.create.jobs", QUOTA, "kube.create.jobs"),
+    ],
+)
+def test_what_is_refused_for_now_is_asked_once_an_interval(call: str, error: SimError | KubeError, name: str) -> None:
+    """No pass follows at once on an answer from which nothing follows."""
+    falcon = refusing(call, error)
+    falcon.until(lambda: calls(falcon, name, "falcon-j1") > 0)
+    before = calls(falcon, name, "falcon-j1")
+    falcon.passes(20)
+    at_once = let_pass(falcon, 600)
+    assert (0, 20 + 60) == (at_once, calls(falcon, name, "falcon-j1") - before)
+
+
+class Clock(SimpleNamespace):
+    """Time that only calls spend."""
+
+    spent = 0.0
+
+    def monotonic(self) -> float:
+        """Return the seconds that were spent."""
+        return self.spent
+
+
+def test_a_cluster_that_hangs_on_writes_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first call that hangs is its last of that pass; the others' jobs start in the same one (S12, law 9)."""
+    clock = Clock()
+    monkeypatch.setattr(loop, "time", clock)
+    falcon = Falcon(cluster("bad", "v5e"), cluster("good", "v6e"))
+
+    def hangs(call: Call) -> bool:
+        bad = call.name == "kube.create.jobs" and call.target.startswith(falcon.clusters["bad"].path)
+        clock.spent += 30 if bad else 0
+        return bad
+
+    for number in range(8):
+        falcon.submit(f"a{number}", spec("1x1", "v5e"), cluster_id="bad")
+    falcon.until(lambda: falcon.job("a0").reason == "Dispatching")
+    falcon.sim.faults.add(Fault("*", "hang", times=None, where=hangs))
+    falcon.submit("z", spec("4x4"))
+    for number in range(20):
+        falcon.submit(f"c{number}", CPU)
+    for _ in range(12):
+        before = clock.spent
+        made = loop.one_pass(
+            store=falcon.open_store, clouds=falcon.clouds, bounds=falcon.bounds, pass_seconds=120, readers=Inline
+        )
+        assert clock.spent - before <= 30
+        if not made.progress:
+            falcon.wait()
+    falcon.sim.advance(0)
+    assert "Pending/Provisioning" != falcon.state("z") or falcon.pools("good")
+    there = [job for job in falcon.rows() if job.topology == "cpu" and job.cluster_id == "good"]
+    assert there and {"Running", "Succeeded"} >= {job.status for job in there}
+
+
+def test_a_submit_that_hangs_every_time_goes_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its own cluster too it costs the others one pass, not their start."""
+    clock = Clock()
+    monkeypatch.setattr(loop, "time", clock)
+    falcon = Falcon()
+
+    def hangs(call: Call) -> bool:
+        first = call.name == "kube.create.jobs" and call.arguments[2]["metadata"]["name"] == "falcon-c0"
+        clock.spent += 30 if first else 0
+        return first
+
+    falcon.sim.faults.add(Fault("*", "hang", times=None, where=hangs))
+    for number in range(6):
+        falcon.submit(f"c{number}", CPU)
+    let_pass(falcon, 300)
+    states = {job.id: falcon.state(job.id) for job in falcon.rows()}
+    assert {"c0": "Pending/Dispatching", **{f"c{number}": "Succeeded" for number in range(1, 6)}} == states
