@@ -6,6 +6,7 @@ What the database holds, read into values.
 3. A row that holds nonsense costs nobody else anything: a bad spec is a value, a bad cluster is offline.
 4. A column whose name is `at` or ends in `_at` is a time: it leaves the database as whole microseconds and becomes
    seconds since the epoch.
+5. A counter of `job` that upstream left NULL is 0: its table may allow that.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ FAILURES_KEPT = 20
 """Newest failures that are read of a job and cluster: a doubling back-off has long reached its bound by then."""
 
 IDS_AT_ONCE = 1000
+
+COUNTERS = frozenset({"priority", "attempt", "pool_failures", "losses", "version"})
 
 JOB = (
     "id", "actor", "spec", "status", "created_at", "version", "name", "priority", "timeout_seconds", "artifact_path",
@@ -199,10 +202,15 @@ def named(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `SELECT names ...rest` as dicts; *rest* calls the table t."""
     times = {name for name in names if name == "at" or name.endswith("_at")}
-    columns = ", ".join(
-        f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', t.{name})" if name in times else f"t.{name}" for name in names
-    )
-    for values in database.rows(f"SELECT {columns} {rest}", arguments):
+    columns = [
+        f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', t.{name})"
+        if name in times
+        else f"COALESCE(t.{name}, 0)"
+        if name in COUNTERS
+        else f"t.{name}"
+        for name in names
+    ]
+    for values in database.rows(f"SELECT {', '.join(columns)} {rest}", arguments):
         row = dict(zip(names, values, strict=True))
         for name in times:
             row[name] = seconds(row[name])

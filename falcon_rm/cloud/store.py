@@ -22,6 +22,7 @@ from falcon_rm.cloud.transaction import (
     FREE_SLOT,
     GUARD,
     LOCK_SLOT,
+    NEXT_VERSION,
     POOL_FAULT,
     audit,
     carry_out,
@@ -276,7 +277,7 @@ class MySqlStore:
 
         def work(run: Run) -> None:
             run.must(
-                f"UPDATE job SET job_uid = %s{dispatched}, version = version + 1 WHERE {GUARD}",
+                f"UPDATE job SET job_uid = %s{dispatched}, {NEXT_VERSION} WHERE {GUARD}",
                 (uid, action.job_id, action.version, action.status),
             )
             run.write(

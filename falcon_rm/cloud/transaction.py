@@ -24,14 +24,15 @@ COLUMNS = TIMES | {
 }  # fmt: skip
 """The columns of `job` that a Change may write beside status, reason, message and version (contract.md 2)."""
 
-GUARD = "id = %s AND version = %s AND STRCMP(status, %s) = 0"
+GUARD = "id = %s AND COALESCE(version, 0) = %s AND STRCMP(status, %s) = 0"
 """
 Finds a row of `job` that is as it was read. An `=` would let MariaDB come by the index on status, and lock its entry
 before the row: the opposite order of upstream's statements, and now and then upstream's would be the deadlock's victim.
 """
+NEXT_VERSION = "version = COALESCE(version, 0) + 1"
 
 PASS_OVER = f"""
-    UPDATE job SET attempt = %s, version = version + 1
+    UPDATE job SET attempt = %s, {NEXT_VERSION}
     WHERE {GUARD} AND EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = %s AND p.name = %s AND p.job_id = job.id)
 """
 LOCK_SLOT = "SELECT holder FROM queue_slots WHERE cluster_id = %s AND topology = %s FOR UPDATE"
@@ -47,7 +48,7 @@ EVENT = """
     INSERT INTO job_events
       (job_id, at, from_status, from_reason, to_status, to_reason, why, message, cluster_id, pool, attempt)
     SELECT id, NOW(6), %s, %s, %s, %s, %s, COALESCE(%s, CONVERT(message USING utf8mb4)), cluster_id,
-      COALESCE(%s, node_pool_name), attempt
+      COALESCE(%s, node_pool_name), COALESCE(attempt, 0)
     FROM job WHERE id = %s
 """
 AUDIT = """
@@ -180,7 +181,7 @@ def _write_job(run: Run, change: Change, message: str | None) -> None:
         sets.append(f"{column} = {expression}")
         arguments.extend(values)
     run.must(
-        f"UPDATE job SET {', '.join(sets)}, version = version + 1 WHERE {GUARD}",
+        f"UPDATE job SET {', '.join(sets)}, {NEXT_VERSION} WHERE {GUARD}",
         (*arguments, change.job_id, change.version, change.from_status),
     )
 

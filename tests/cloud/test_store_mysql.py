@@ -394,3 +394,17 @@ def test_history_is_not_read(store: SteeredStore) -> None:
         columns = ", ".join(changed.get(str(name), f"one.{name}") for (name,) in names)
         alter(store, HISTORY.format(table=table, columns=columns, key=key, like=like))
     assert examined(store) <= before + 50
+
+
+def test_counters_that_hold_null(store: SteeredStore) -> None:
+    """Where upstream's table lets a counter be NULL it reads as 0, and the row is written like any other (P95)."""
+    queue(store, "j1", "j2")
+    counters = ("priority", "attempt", "pool_failures", "losses", "version")
+    alter(store, "ALTER TABLE job " + ", ".join(f"MODIFY {name} BIGINT NULL" for name in counters))
+    store.edit_job("j1", **dict.fromkeys(counters))
+    empty, zero = store.read().jobs
+    assert evolve(zero, id="j1") == empty
+    assert store.commit(Change("j1", 0, "Pending", "Waiting", "Pending", "ClusterBusy", ""))
+    assert [0] == [event.attempt for event in store.event_rows()]
+    assert store.commit(evolve(claim(version=1), from_reason="ClusterBusy"))
+    assert (2, 1, "j1") == (store.row("j1").version, store.row("j1").attempt, store.read().slots[0].holder)
