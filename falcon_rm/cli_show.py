@@ -20,6 +20,9 @@ WATCH_SECONDS = 2.0
 COMPLETE_VARIABLE = "_FALCON_RM_COMPLETE"
 """Where click looks for a shell that asks what completes."""
 
+FISH_COMMAS = ('string split ","', 'string split --max 1 ","')
+"""click's script for fish ends what a command does at its first comma."""
+
 
 @click.command()
 @click.option("--watch", is_flag=True, help="Show it again and again, in place on a terminal, until Control-C.")
@@ -168,4 +171,5 @@ def completion(context: click.Context, shell: str) -> None:
     form = get_completion_class(shell)
     assert form is not None
     program = context.find_root()
-    click.echo(form(program.command, {}, "falcon-rm", COMPLETE_VARIABLE).source())
+    script = form(program.command, {}, "falcon-rm", COMPLETE_VARIABLE).source()
+    click.echo(script.replace(*FISH_COMMAS))

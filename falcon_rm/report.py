@@ -214,9 +214,10 @@ def plain(value: object) -> Any:
     kind: Any = type(value)
     if kind in PLAIN:
         return value
-    names = _fields(kind)
-    if names is not None:
-        return {name: plain(getattr(value, name)) for name in names}
+    names = _field_names(kind)
+    if names:
+        named = ((name, getattr(value, name)) for name in names)
+        return {name: each if type(each) in PLAIN else plain(each) for name, each in named}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -229,9 +230,9 @@ def plain(value: object) -> Any:
 
 
 @lru_cache(maxsize=1000)
-def _fields(kind: type[Any]) -> tuple[str, ...] | None:
-    """Return the names of an attrs class's fields; None if it is none."""
-    return tuple(attrs.fields_dict(kind)) if attrs.has(kind) else None
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of an attrs class's fields; none if it is no such class."""
+    return tuple(attrs.fields_dict(kind)) if attrs.has(kind) else ()
 
 
 def as_json(value: object) -> str:

@@ -86,7 +86,8 @@ def is_checksum(word: str) -> bool:
 
 
 def _facts(action: Action) -> Mapping[str, object]:
-    facts: dict[str, object] = plain(action)
+    """Return the fields of an action that say something; None says nothing."""
+    facts = {name: value for name, value in plain(action).items() if value is not None}
     if isinstance(action, Change):
         facts["columns"] = {
             name: "a moment" if name in MOVES_WITH_NOW and isinstance(value, float) else plain(value)

@@ -32,19 +32,58 @@ ROOT = Path(__file__).resolve().parent.parent
 TIMES = 3
 PASSES, WARM = 10_000, 500
 LIVE, OVER = 10_000, 200_000
-COMMANDS = ("--help", "--version", "status", "plan", "explain live-5000")
-START_TARGETS = {"--help": 0.3, "--version": 0.3}
+POOLS, LEASES = 5_000, 10_000
+COMMANDS = {
+    "--help": 0.3,
+    "--version": 0.3,
+    "status": 1,
+    "status -o wide": 1,
+    "plan": 1,
+    "explain live-5000": 1,
+    "events over-5000": 1,
+    "events --since 1d": 1,
+    "usage": 1,
+    "usage --by job": 1,
+    "usage --by actor --by day": 1,
+    f"usage --picture {os.devnull}": 1,
+}
+"""What is started, and in how many seconds it should answer."""
 
-FILL = """
-    INSERT INTO job (id, actor, spec, status, reason, message, created_at)
+CLIENTS = "import falcon_rm.cloud.compute, falcon_rm.cloud.gke, falcon_rm.cloud.kube"
+"""What a command loads, and a command that asks no cloud does not."""
+
+NUMBERS = """
     WITH digits AS (SELECT 0 n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION
                     SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9),
          numbers AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n AS n
                      FROM digits a, digits b, digits c, digits d, digits e, digits f WHERE f.n < 2)
+"""
+FILL_JOBS = f"""
+    INSERT INTO job (id, actor, spec, status, reason, message, created_at) {NUMBERS}
     SELECT CONCAT(%s, n), CONCAT('user-', MOD(n, 50)),
-           '{"image": "busybox", "command": "true", "device_type": "v6e", "device_topo": "2x2"}',
+           '{{"image": "busybox", "command": "true", "device_type": "v6e", "device_topo": "2x2"}}',
            %s, %s, 'no cluster of type v6e is registered', NOW(6)
     FROM numbers WHERE n < %s
+"""
+FILL_POOLS = f"""
+    INSERT INTO node_pools (cluster_id, name, job_id, attempt, tpu_type, topology, machine_type, hosts, chips, mode,
+                            state, requested_at, seen_at, deleted_at) {NUMBERS}
+    SELECT 'c', CONCAT('falcon-over-', n), CONCAT('over-', n), 1, 'v6e', '2x2', 'ct6e-standard-4t', 1, 4, 'on-demand',
+           'Deleted', NOW(6) - INTERVAL n + 300 MINUTE, NOW(6) - INTERVAL n + 299 MINUTE, NOW(6) - INTERVAL n MINUTE
+    FROM numbers WHERE n < %s
+"""
+FILL_LEASES = f"""
+    INSERT INTO pool_leases (cluster_id, pool, job_id, attempt, actor, mode, from_at, running_at, until_at, ended)
+    {NUMBERS}
+    SELECT 'c', CONCAT('falcon-over-', n DIV 2), CONCAT('over-', n), 1, CONCAT('user-', MOD(n, 50)), 'on-demand',
+           NOW(6) - INTERVAL n DIV 2 + 300 - 150 * MOD(n, 2) MINUTE,
+           NOW(6) - INTERVAL n DIV 2 + 290 - 150 * MOD(n, 2) MINUTE,
+           NOW(6) - INTERVAL n DIV 2 + 160 - 150 * MOD(n, 2) MINUTE, 'released'
+    FROM numbers WHERE n < %s
+"""
+FILL_EVENTS = f"""
+    INSERT INTO job_events (job_id, at, from_status, to_status, why, message, attempt) {NUMBERS}
+    SELECT CONCAT('over-', n), NOW(6), 'Running', 'Succeeded', 'succeeded', '', 1 FROM numbers WHERE n < %s
 """
 
 
@@ -94,27 +133,31 @@ def on_server(kind: str) -> Iterator[Figure]:
         database = Database(parse_url(url), timeout=300)
         fill(database)
         yield Figure("reading the rows", size, seconds(best(lambda: read_rows(database))), "0.5 s")
-        for command in COMMANDS:
-            target = f"{START_TARGETS[command]:g} s" if command in START_TARGETS else ""
-            took = best(partial(start, url, *command.split()))
-            yield Figure(f"falcon-rm {command}", size, seconds(took), target)
+        for command, target in COMMANDS.items():
+            took = best(partial(start, url, "-m", "falcon_rm", *command.split()))
+            yield Figure(f"falcon-rm {command}", size, seconds(took), f"{target:g} s")
+        took = best(partial(start, url, "-c", CLIENTS)) - best(partial(start, url, "-c", ""))
+        yield Figure("loading the clouds' clients", "plan, explain, run where a cluster is registered", seconds(took))
         database.close()
 
 
 def fill(database: Database) -> None:
-    """Make the tables, and fill `job`."""
+    """Make the tables, and fill them: live jobs, those that are over, and the history of as many."""
     migrate(database)
     if not database.has("job"):
         database.rows(sql_files()["job.sql"])
     for name, status, reason, count in (("over-", "Succeeded", None, OVER), ("live-", "Pending", "Waiting", LIVE)):
-        database.unit(lambda run, row=(name, status, reason, count): run.must(FILL, row))
-    database.rows("ANALYZE TABLE job")
+        database.unit(lambda run, row=(name, status, reason, count): run.must(FILL_JOBS, row))
+    for fill_in, count in ((FILL_POOLS, POOLS), (FILL_LEASES, LEASES), (FILL_EVENTS, LEASES)):
+        database.unit(lambda run, sql=fill_in, rows=count: run.must(sql, (rows,)))
+    for table in ("job", "node_pools", "pool_leases", "job_events"):
+        database.rows(f"ANALYZE TABLE {table}")
 
 
 def start(url: str, *words: str) -> None:
-    """Run a command as a process of its own."""
+    """Run Python as a process of its own."""
     there = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": url}
-    command = (sys.executable, "-m", "falcon_rm", *words)
+    command = (sys.executable, *words)
     subprocess.run(command, cwd=ROOT, env=there, stdout=subprocess.DEVNULL, check=True)
 
 
@@ -164,7 +207,7 @@ def milliseconds(value: float) -> str:
 
 def tell(row: Figure) -> None:
     """Print a row."""
-    print(f"{row.what:28} {row.size:48} {row.figure:>10}  {row.target}".rstrip(), flush=True)
+    print(f"{row.what:37} {row.size:48} {row.figure:>10}  {row.target}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -95,48 +95,6 @@ def test_no_command(offline: Cli, path: tuple[str, ...]) -> None:
     assert (64, "", offline(*path, "--help").stdout) == (result.exit_code, result.stderr, result.stdout)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(offline: Cli, shell: str) -> None:
-    """What a shell is given asks falcon-rm itself what completes."""
-    script = offline("completion", shell).stdout
-    assert "_FALCON_RM_COMPLETE" in script
-    assert f"{shell}_complete" in script
-    assert "falcon-rm" in script
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("falcon-rm sta", {"status"}),
-        ("falcon-rm cluster s", {"set"}),
-        ("falcon-rm status --wa", {"--watch"}),
-        ("falcon-rm status -o ", {"wide", "json", "yaml", "name"}),
-        ("falcon-rm run", {"run", "run-once"}),
-    ],
-)
-def test_completion_in_bash(tmp_path: Path, words: str, expected: set[str]) -> None:
-    """A bash that has read the script completes commands, options and their values."""
-    program = tmp_path / "falcon-rm"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m falcon_rm "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    ask = f"""
-        eval "$(falcon-rm completion bash)"; complete -p falcon-rm
-        COMP_WORDS=({" ".join(f"'{word}'" for word in words.split(" "))}); COMP_CWORD={words.count(" ")}
-        _falcon_rm_completion falcon-rm; printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    answer = subprocess.run(
-        ["bash", "--norc", "-c", ask],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    first, *found = answer.stdout.splitlines()
-    assert first.startswith("complete ")
-    assert expected == set(found)
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -118,7 +118,7 @@ def schedule(scene: Scene, messages: Messages) -> Schedule:
         tally.depth[key] = tally.depth.get(key, 0) + 1
     for key, acquiring in scene.acquiring.items():
         tally.depth[key] = tally.depth.get(key, 0) + len(acquiring)
-    decisions = _serve_queues([job for job in waiting if task_of(job).shape], tally)
+    decisions = _serve_queues([job for job in waiting if task_of(job).shape and job.cluster_id], tally)
     decisions |= _move(waiting, decisions, tally)
     for job in sorted((job for job in jobs if scene.phases[job.id] is Phase.NEW), key=place):
         decisions[job.id] = _choose(job, tally)
