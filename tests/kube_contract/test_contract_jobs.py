@@ -309,8 +309,7 @@ def test_the_sidecar_that_mounts_buckets(cluster: Cluster) -> None:
     body = job("j", cluster.nodes(1), seconds=1)
     body["spec"]["template"]["metadata"]["annotations"]["gke-gcsfuse/volumes"] = "true"
     cluster.create("jobs", body)
-    running(cluster, 1)
-    (pod,) = cluster.pods("j")
+    (pod,) = cluster.until(lambda: [pod for pod in cluster.pods("j") if pod["status"].get("phase") == "Running"])
     sidecar = pod["spec"]["initContainers"][0]
     assert ("gke-gcsfuse-sidecar", "Always") == (sidecar["name"], sidecar["restartPolicy"])
     (status,) = pod["status"]["initContainerStatuses"]
