@@ -32,6 +32,16 @@ pytest_plugins = [
     "store_stage",
 ]
 
+LONGEST = (
+    "test_world_faults", "test_world_intents", "test_world_faults_between", "test_process_kills", "test_coverage",
+    "test_store_convergence", "test_sameness", "test_world_stale", "test_world_everywhere", "test_world_lives",
+    "test_world_pairs_2", "test_world_interleavings", "test_world_crashes", "test_contract_jobs", "test_store_faults",
+    "test_real_demo", "test_store_locks", "test_size", "test_store_loss", "test_process_demo", "test_store_values",
+    "test_pools_that_fail", "test_world_pairs_4", "test_store_refusals", "test_usage_world", "test_process_signals",
+    "test_process_wedge", "test_real_deploy", "test_real_tokens", "test_store_race",
+)  # fmt: skip
+"""Files that take the longest, as measured: they begin first, so that no worker is left alone with one in the end."""
+
 # dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -45,6 +55,12 @@ settings.register_profile(
 )
 settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the files that take the longest come first."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture
