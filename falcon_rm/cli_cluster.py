@@ -3,13 +3,20 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from falcon_rm.cli_base import ERROR, App, output_option
 from falcon_rm.config import duration
 from falcon_rm.registry import COLUMNS, RegistryError, check_name, check_values
+
+if TYPE_CHECKING:
+    from falcon_rm.clearing import Living
+
+PLACE = frozenset({"project", "location", "gke_name"})
+"""The columns that say which GKE cluster it is."""
 
 POLL_SECONDS = 1.0
 NAMES_SHOWN = 20
@@ -75,6 +82,8 @@ def change(app: App, /, name: str, **values: str | None) -> None:
     """
     Change columns of the cluster NAME; an empty value empties a column that may be.
 
+    Another project, location or GKE name is refused while anything of ours lives there: it would be lost from sight.
+
     \b
     Example:
       falcon-rm cluster set tpu-1 --status maintenance --zone ''
@@ -85,10 +94,16 @@ def change(app: App, /, name: str, **values: str | None) -> None:
     changes = _checked(changes)
     if "gke_name" in changes:
         _legal(name, changes["gke_name"])
+    from falcon_rm import clearing
     from falcon_rm.cloud import people
 
-    with app.database() as database:
-        people.set_cluster(database, name, changes)
+    with app.database() as database, app.store() as store:
+        row = people.read_cluster(database, name)
+        if evolve(row, **{column: changes[column] for column in changes.keys() & PLACE}).path == row.path:
+            people.set_cluster(database, name, changes)
+        else:
+            _check_empty(name, clearing.living(store.read(), row.id))
+            people.move_cluster(database, row, changes)
     click.echo(f"cluster/{name} changed")
 
 
@@ -199,11 +214,7 @@ def remove(app: App, name: str) -> None:
 
     with app.database() as database, app.store() as store:
         row = people.read_cluster(database, name)
-        left = clearing.living(store.read(), row.id)
-        if left:
-            raise click.ClickException(
-                f"cluster {name!r} still has {_listed(left.named())}; falcon-rm cluster drain {name} waits for them"
-            )
+        _check_empty(name, clearing.living(store.read(), row.id))
         if row.status is ClusterStatus.ACTIVE:
             raise click.ClickException(f"cluster {name!r} is active; first: falcon-rm cluster drain {name}")
         people.remove_cluster(database, row)
@@ -242,6 +253,14 @@ def abandon(app: App, name: str, *, yes: bool) -> None:
     if left:
         raise click.ClickException(f"cluster {name!r} still has {_listed(left.named())}: try again")
     click.echo(f"cluster/{name} abandoned")
+
+
+def _check_empty(name: str, left: "Living") -> None:
+    """End in an error that names what lives on a cluster, if anything does."""
+    if left:
+        raise click.ClickException(
+            f"cluster {name!r} still has {_listed(left.named())}; falcon-rm cluster drain {name} waits for them"
+        )
 
 
 def _listed(names: Sequence[str]) -> str:

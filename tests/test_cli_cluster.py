@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from falcon_rm import cli_cluster
 from falcon_rm.cli import build, commands
 from falcon_rm.cloud.store import MySqlStore
-from falcon_rm.core.actions import NOW, Change, EnsureSlot, GiveUp, RetirePool
+from falcon_rm.core.actions import NOW, Change, EnsureSlot, GiveUp, RecordHealth, RetirePool
 from falcon_rm.core.model import Pool
 from falcon_rm.core.words import Mode, PoolState
 
@@ -141,9 +141,44 @@ def test_remove_is_refused_while_anything_lives(site: Site) -> None:
     assert 1 == len(site.store.read().clusters)
 
 
+@pytest.mark.parametrize("option", ["--project=other-project", "--location=us-east1", "--gke-name=other"])
+def test_move_is_refused_while_anything_lives(site: Site, option: str) -> None:
+    """The row names the same GKE cluster while a job runs there, else it would run again elsewhere (design.md 3)."""
+    site.run()
+    result = site.falcon("cluster", "set", "tpu-1", option, "--status", "offline")
+    assert (1, True) == (result.exit_code, "job/j1 (Running), pool/falcon-j1 (Active)" in result.stderr)
+    assert (site.cluster,) == site.store.read().clusters
+
+
+def test_move_of_an_empty_cluster(site: Site) -> None:
+    """Where nothing lives a wrong location is set right; the zone that was found in the old one is forgotten."""
+    site.store.record_health(RecordHealth(site.cluster.id, None, "us-central1-a"))
+    assert 0 == site.falcon("cluster", "set", "tpu-1", "--location", "us-east1").exit_code
+    rows = site.store.read()
+    assert ("us-east1", {}) == (rows.clusters[0].location, dict(rows.health))
+    assert ["cluster/tpu-1"] == site.audit("cluster changed")
+
+
+def test_its_own_name_is_no_move(site: Site) -> None:
+    """A GKE name that says what was meant already may be set while a job runs there."""
+    site.run()
+    assert 0 == site.falcon("cluster", "set", "tpu-1", "--gke-name", "tpu-1", "--zone", "us-central1-a").exit_code
+    assert site.cluster.path == site.store.read().clusters[0].path
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "text"),
+    [
+        ("remove", (), "cluster 'tpu-1' is active, or something lives there: drain it first"),
+        ("set", ("--gke-name", "other"), "something lives on cluster 'tpu-1': drain it first"),
+    ],
+    ids=["remove", "set"],
+)
 @pytest.mark.parametrize("lives", ["job", "pool"])
-def test_remove_looks_again(site: Site, monkeypatch: pytest.MonkeyPatch, lives: str) -> None:
-    """What a pass writes after the look keeps the row all the same."""
+def test_looks_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, lives: str, command: str, more: tuple[str, ...], text: str
+) -> None:
+    """What a pass writes after the look keeps the row all the same, from its end and from a move."""
     from falcon_rm import clearing
 
     site.run()
@@ -151,9 +186,8 @@ def test_remove_looks_again(site: Site, monkeypatch: pytest.MonkeyPatch, lives: 
     rest = "DELETE FROM node_pools" if lives == "job" else "DELETE FROM job"
     site.store.database.unit(lambda run: run.must(rest))
     monkeypatch.setattr(clearing, "living", lambda *_: clearing.Living((), ()))
-    result = site.falcon("cluster", "remove", "tpu-1")
-    assert "error: cluster 'tpu-1' is active, or something lives there: drain it first\n" == result.stderr
-    assert 1 == len(site.store.read().clusters)
+    assert f"error: {text}\n" == site.falcon("cluster", command, "tpu-1", *more).stderr
+    assert [site.cluster.path] == [cluster.path for cluster in site.store.read().clusters]
 
 
 def test_abandon_asks(site: Site) -> None:

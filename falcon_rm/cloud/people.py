@@ -22,15 +22,16 @@ INSERT_JOB = """
 """
 ABORT = f"UPDATE job SET status = 'Aborting', aborting_at = COALESCE(aborting_at, NOW(6)) WHERE id = %s AND {LIVE}"
 
-REMOVE = f"""
-    DELETE FROM clusters WHERE id = %s AND status <> 'active'
-      AND NOT EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = clusters.id AND p.state <> 'Deleted')
+IS_EMPTY = f"""
+      NOT EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = clusters.id AND p.state <> 'Deleted')
       AND NOT EXISTS (
         SELECT 1 FROM job j WHERE j.cluster_id = clusters.id AND j.{LIVE}
           AND NOT (j.status = 'Pending' AND COALESCE(j.reason, 'Waiting') IN ('Waiting', 'ClusterBusy'))
       )
 """
-"""Checked again where it is done: a pass that read the cluster before may still write."""
+"""Nothing lives there; checked again where it counts: a pass that read the cluster before may still write."""
+
+REMOVE = f"DELETE FROM clusters WHERE id = %s AND status <> 'active' AND {IS_EMPTY}"
 
 
 def submit(database: Database, jobs: Sequence[NewJob]) -> None:
@@ -80,6 +81,25 @@ def set_cluster(
 
     if not _done(database, work):
         raise Refused(f"there is no cluster {name!r}")
+
+
+def move_cluster(database: Database, cluster: Cluster, changes: Mapping[str, str | None]) -> None:
+    """
+    Change columns of a cluster so that its row names another GKE cluster; what was known of the old one is forgotten.
+
+    Raises:
+        Refused: something lives there by now. What lives on the old one would look as if it were gone.
+    """
+    row = _known(changes)
+    sets = ", ".join(f"{column} = %s" for column in row)
+
+    def work(run: Run) -> None:
+        run.must(f"UPDATE clusters SET {sets} WHERE id = %s AND {IS_EMPTY}", (*row.values(), cluster.id))
+        run.write("DELETE FROM cluster_health WHERE cluster_id = %s", (cluster.id,))
+        audit(run, this_process(), "cluster changed", f"cluster/{cluster.name}", _told(row))
+
+    if not _done(database, work):
+        raise Refused(f"something lives on cluster {cluster.name!r}: drain it first")
 
 
 def remove_cluster(database: Database, cluster: Cluster) -> None:
