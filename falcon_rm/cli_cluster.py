@@ -14,9 +14,7 @@ from falcon_rm.registry import COLUMNS, RegistryError, check_name, check_values
 
 if TYPE_CHECKING:
     from falcon_rm.clearing import Living
-
-PLACE = frozenset({"project", "location", "gke_name"})
-"""The columns that say which GKE cluster it is."""
+    from falcon_rm.core.model import Cluster
 
 POLL_SECONDS = 1.0
 NAMES_SHOWN = 20
@@ -99,11 +97,11 @@ def change(app: App, /, name: str, **values: str | None) -> None:
 
     with app.database() as database, app.store() as store:
         row = people.read_cluster(database, name)
-        if evolve(row, **{column: changes[column] for column in changes.keys() & PLACE}).path == row.path:
-            people.set_cluster(database, name, changes)
-        else:
+        if _moves(row, changes):
             _check_empty(name, clearing.living(store.read(), row.id))
             people.move_cluster(database, row, changes)
+        else:
+            people.set_cluster(database, name, changes)
     click.echo(f"cluster/{name} changed")
 
 
@@ -253,6 +251,17 @@ def abandon(app: App, name: str, *, yes: bool) -> None:
     if left:
         raise click.ClickException(f"cluster {name!r} still has {_listed(left.named())}: try again")
     click.echo(f"cluster/{name} abandoned")
+
+
+def _moves(row: "Cluster", changes: Mapping[str, str | None]) -> bool:
+    """Return whether the changes make the row name another GKE cluster."""
+    after = evolve(
+        row,
+        project=changes.get("project") or row.project,
+        location=changes.get("location") or row.location,
+        gke_name=changes.get("gke_name", row.gke_name),
+    )
+    return after.path != row.path
 
 
 def _check_empty(name: str, left: "Living") -> None:
