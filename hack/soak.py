@@ -80,7 +80,7 @@ def soak(first: int, ticks: int) -> int:
 def pairs(name: str) -> list[tuple[int, int]]:
     """Prove one life under every pair of faults; return how many were planned, and how many proved."""
     counted: list[tuple[int, int]] = []
-    prove_pairs(name, lambda planned, executed: counted.append((planned, executed)))
+    prove_pairs(name, {}, lambda planned, executed: counted.append((planned, executed)))
     return counted
 
 

@@ -10,6 +10,7 @@ A test of proof.md that runs a matrix says how large it was, and `hack/proof` ad
 A test that says nothing counts as one case. Tests of one property may say it once each, or several times.
 """
 
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the files that take the longest come first."""
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look through what was loaded for all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ R4, both faults: the lives for which every pair of faults is proved, dealt out s
 
 from collections.abc import Callable
 
-from proving import Proof, rare_collections
+from passes import rare_collections
+from proving import Grounds, Proof
 from scenarios import SCENARIOS
 
 PAIRED = (
@@ -17,18 +18,18 @@ PAIRED = (
 NAMES = frozenset(name for names in PAIRED for name in names)
 
 
-def prove_singles(name: str, proof: Callable[[int, int], None]) -> None:
-    """Prove one life under every fault."""
-    found = Proof(SCENARIOS[name])
+def prove_singles(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
+    """Prove one life under every fault, where those before it were not struck in equal states."""
+    found = Proof(SCENARIOS[name], grounds)
     with rare_collections():
         found.every_fault()
     assert found.executed > 0
     proof(found.planned, found.executed)
 
 
-def prove_pairs(name: str, proof: Callable[[int, int], None]) -> None:
-    """Prove one life under every fault, then under every second one."""
-    found = Proof(SCENARIOS[name])
+def prove_pairs(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
+    """Prove one life under every fault, then under every second one, where those before it were not struck."""
+    found = Proof(SCENARIOS[name], grounds)
     with rare_collections():
         found.every_pair(found.every_fault())
     assert found.executed > 0

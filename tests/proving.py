@@ -2,32 +2,23 @@
 Proof by fork and fingerprint: every fault at every call, then every second one, each proved state visited once.
 
 1. A run is a walk over states; the same fingerprint with the same acts still to come is the same state. What was proved
-   of a state (its whole quiet run: laws, headline, ends, passes left) is proved for ever.
-2. A crash leaves what it finds, and so does a database that goes away: the pass ends there. Such a fault needs no pass
-   of its own, the pass without it is kept between its calls. test_world_crashes.py shows at each site that this is so.
-3. Every other fault is struck in a pass of its own, made anew from a fork.
-4. Second faults strike later in the same pass, and in each state of the run that the first fault made: one of each
+   of a state (its whole quiet run: laws, headline, ends, passes left) is proved for ever, for all lives on one ground.
+2. What a fault makes of a pass is told in passes.py.
+3. Second faults strike later in the same pass, and in each state of the run that the first fault made: one of each
    class that the product can tell apart, since the first ones have shown which class each error is.
+4. What was struck in an equal state of another life, on terms as strict, is not struck again, nor counted again.
 5. Passes are counted with idleness skipped; one more attempt is allowed what proof.md 3 allows it.
 """
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
 
 from attrs import define, evolve, field, frozen
-from cloudsim.direct import DirectClouds
-from laws import check, check_step, mark
 from legitimate import problems, stays_at_rest
-from scenarios import Act, Moment, Scenario
-from seam import Crash
+from passes import Aim, Key, State, begin, go_on, make_pass, moved
+from scenarios import Scenario
 from strikes import Site, Strike, of_each_class, strikes
 from striking import Seam
-from world import Falcon, Inline
-
-from falcon_rm.apply import Result
-from falcon_rm.loop import Pass, one_pass
-from falcon_rm.ports import StoreDown
+from world import Falcon
 
 MOST_PASSES = 600
 EXTRA_PASSES = 10
@@ -36,25 +27,6 @@ For each cluster: jobs side by side may fall out of step, and take passes of the
 job may come in another phase then, and cost another attempt.
 """
 PASSES_OF_AN_ATTEMPT = 12
-Key = tuple[str, int, float]
-
-
-@frozen
-class State:
-    """A run between two passes: the world, what is still to be done to it, and since when it is awaited."""
-
-    falcon: Falcon
-    acts: tuple[tuple[Moment, Act], ...]
-    since: float
-
-    def key(self) -> Key:
-        """Return what two states with one future have in common."""
-        timed = bool(self.acts) and isinstance(self.acts[0][0], float)
-        return self.falcon.fingerprint(), len(self.acts), round(self.falcon.sim.now - self.since, 3) if timed else 0.0
-
-    def fork(self) -> "State":
-        """Return a copy that goes its own way."""
-        return evolve(self, falcon=self.falcon.fork())
 
 
 @frozen
@@ -64,65 +36,6 @@ class Proved:
     passes: int
     ends: Mapping[str, str]
     attempts: int  # of all jobs together
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage a few times in a run that makes ten thousands of worlds, not every moment."""
-    threshold = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-        gc.collect()
-
-
-def begin(scenario: Scenario) -> State:
-    """Return the state in which a scenario begins."""
-    falcon = scenario.build()
-    falcon.sim.faults.depth = 0  # no answer of old is asked for
-    return State(falcon, scenario.acts, falcon.sim.now)
-
-
-def make_pass(falcon: Falcon, seam: Seam) -> Pass | None:
-    """Make one pass through the seam, checking what must hold; return it, None if a fault ended it."""
-    before, made = mark(falcon), None
-    seam.begin()
-    with suppress(Crash, StoreDown):
-        made = one_pass(
-            store=lambda: nullcontext(seam.store()),
-            clouds=lambda: DirectClouds(falcon.sim),
-            bounds=falcon.bounds,
-            pass_seconds=60,
-            readers=Inline,
-        )
-    seam.end()
-    check(falcon)
-    check_step(before, falcon, made)
-    return made
-
-
-def go_on(state: State, made: Pass | None, *, struck: bool = False) -> State:
-    """Do what is to be done after a pass, then let time pass as the loop does: what a struck one saw is no rest."""
-    falcon, acts, since = state.falcon, state.acts, state.since
-    changed = bool(acts) and _is_due(acts[0][0], falcon, since)
-    while acts and _is_due(acts[0][0], falcon, since):
-        acts[0][1](falcon)
-        acts, since = acts[1:], falcon.sim.now
-    timed = [since + acts[0][0]] if acts and isinstance(acts[0][0], float) else []
-    if made is None or ((struck or changed) and not made.progress):
-        falcon.wait()
-    else:
-        falcon.go_on(made, *timed)
-    return State(falcon, acts, since)
-
-
-def _is_due(moment: Moment, falcon: Falcon, since: float) -> bool:
-    if isinstance(moment, float):
-        return falcon.sim.now - since >= moment
-    job, _, state = moment.partition(" ")
-    return job in falcon.store.jobs and falcon.state(job) == state
 
 
 @frozen
@@ -136,25 +49,65 @@ class Reached:
     verdicts: frozenset[str] = frozenset()
 
 
-@define
-class Proof:
-    """What was proved of one scenario."""
+@frozen
+class Terms:
+    """What a state was struck on: ends that its jobs may have, and passes that were used up before."""
 
-    scenario: Scenario
+    ends: tuple[tuple[str, str], ...]
+    verdicts: frozenset[str]
+    used: int
+
+    def covers(self, other: "Terms") -> bool:
+        """Return whether these are as strict as others."""
+        return self.ends == other.ends and self.verdicts <= other.verdicts and self.used >= other.used
+
+
+@define
+class Known:
+    """What was proved on one ground: of states, of worlds at rest, and of faults in a state."""
+
     proved: dict[Key, Proved] = field(factory=dict)
     rested: set[str] = field(factory=set)
+    struck: dict[tuple[Key, object], Terms] = field(factory=dict)
+
+
+Grounds = dict[str, Known]
+
+
+def ground_of(falcon: Falcon) -> str:
+    """Return what a fingerprint leaves out since it never changes in a life: how the clouds are, and what will come."""
+    sim = falcon.sim
+    coming = [(at - sim.now, act.__qualname__, [str(each) for each in given]) for at, _, act, given in sim.agenda.due]
+    return repr((sim.tempo, sim.default_workload, sim.scripts_by_job_id, sim.scripts, sim.permissions, coming))
+
+
+@define
+class Proof:
+    """What was proved of one scenario, and of those before it on its ground."""
+
+    scenario: Scenario
+    grounds: Grounds = field(factory=dict)
+    known: Known = field(init=False)
     root: list[tuple[Key, State]] = field(factory=list)  # the states of the run without faults
+    met: set[Key] = field(factory=set)  # in this life, or struck in another one
     planned: int = 0
     executed: int = 0
     most_extra: int = 0
 
+    def __attrs_post_init__(self) -> None:
+        self.known = self.grounds.setdefault(ground_of(self.scenario.build()), Known())
+
+    @property
+    def proved(self) -> Mapping[Key, Proved]:
+        """What each state comes to."""
+        return self.known.proved
+
     def every_fault(self) -> list[Reached]:
         """Prove the scenario with each fault at each call; return the states that this has led to."""
         reached: dict[Key, Reached] = {}
-        self.root = list(self.quiet(begin(self.scenario)))
+        self.root = self.quiet(begin(self.scenario))
         for key, state in self.root:
-            root = Reached(state, key)
-            self._strike_all(root, {}, 0, strikes, reached)
+            self._strike_all(Reached(state, key), {}, 0, strikes, reached)
         return list(reached.values())
 
     def every_pair(self, reached: Sequence[Reached]) -> None:
@@ -162,10 +115,10 @@ class Proof:
         for key, state in self.root:
             for first, number in self._going_on(state):
                 self._strike_all(
-                    Reached(state, key, verdicts=first.verdicts), {number: first}, number + 1, of_each_class, {}
+                    Reached(state, key, verdicts=first.verdicts), {number: first}, number + 1, of_each_class, None
                 )
         for each in reached:
-            self._strike_all(each, {}, 0, of_each_class, {})
+            self._strike_all(each, {}, 0, of_each_class, None)
 
     def _strike_all(
         self,
@@ -173,102 +126,106 @@ class Proof:
         first: Mapping[int, Strike],
         begins: int,
         faults: Callable[[Site], tuple[Strike, ...]],
-        reached: dict[Key, Reached],
+        reached: dict[Key, Reached] | None,
     ) -> None:
         """Let each fault strike each call of a pass, from a number on, and prove what comes of it."""
-        seam, _ = self._pass(start.state, first, keeps=True)
-        for site in seam.sites[begins:]:
+        what = start.key, (faults, *((number, strike.name) for number, strike in first.items()))
+        terms = self._terms(start)
+        before = self.known.struck.get(what)
+        if before is not None and before.covers(terms):
+            return
+        aim = Aim(start.state, first)
+        for site in aim.seam.sites[begins:]:
             for strike in faults(site):
-                self.planned += 1
+                self.planned += before is None
                 try:
-                    self._follow(self._struck(start.state, first, seam, site, strike), start, strike, reached)
+                    key, target = aim.struck(site, strike)
+                    self._follow(key, target, start, strike, reached)
                 except AssertionError as error:
-                    earlier = [f"{each.name} at {seam.sites[number].name}, then " for number, each in first.items()]
+                    earlier = [f"{each.name} at {aim.seam.sites[number].name}, then " for number, each in first.items()]
                     where = f"{''.join(earlier)}{strike.name} at {site.name} in {ends_of(start.state.falcon)}"
                     raise AssertionError(f"{where}: {error}") from error
-                self.executed += 1
+                self.executed += before is None
+        self.known.struck[what] = terms
 
-    def _struck(self, state: State, first: Mapping[int, Strike], seam: Seam, site: Site, strike: Strike) -> State:
-        if not strike.ends_the_pass:
-            return self._pass(state, {**first, site.number: strike}, keeps=False)[1]
-        index = seam.fork_before[site.number] + strike.after
-        falcon = seam.forks[index].fork()
-        if strike.later is not None:
-            falcon.late.append((falcon.store.now + strike.later, *seam.written[site.number]))
-        return go_on(evolve(state, falcon=falcon), None)
+    def _terms(self, start: Reached) -> Terms:
+        ends = tuple(sorted(self.scenario.ends.items()))
+        return Terms(ends, start.verdicts, start.extra - PASSES_OF_AN_ATTEMPT * start.more)
 
     def _going_on(self, state: State) -> Iterator[tuple[Strike, int]]:
         """Yield the faults of a pass that do not end it, with the number of their call."""
-        seam, _ = self._pass(state, {}, keeps=True)
-        for site in seam.sites:
+        for site in Aim(state, {}).seam.sites:
             yield from ((strike, site.number) for strike in of_each_class(site) if not strike.ends_the_pass)
 
-    def _pass(self, state: State, planned: Mapping[int, Strike], *, keeps: bool) -> tuple[Seam, State]:
-        made = state.fork()
-        seam = Seam(made.falcon, planned, keeps)
-        return seam, go_on(made, make_pass(made.falcon, seam), struck=bool(planned))
-
-    def _follow(self, target: State, start: Reached, strike: Strike, reached: dict[Key, Reached]) -> None:
+    def _follow(
+        self, key: Key, target: State | None, start: Reached, strike: Strike, reached: dict[Key, Reached] | None
+    ) -> None:
         """Prove the state that a fault led to, note the new ones on its way, and hold the run against the quiet one."""
-        verdicts, key = strike.verdicts | start.verdicts, target.key()
-        way = list(self.quiet(target)) if key not in self.proved else []
+        verdicts, way = strike.verdicts | start.verdicts, list[tuple[Key, State]]()
+        if reached is None and key not in self.proved:
+            assert target is not None
+            self._walk(target, key)
+        elif reached is not None and key not in self.met:
+            assert target is not None
+            way = self._walk(target, key, self.met)
         found, before = self.proved[key], self.proved[start.key]
         assert may_end(found.ends, self.scenario, verdicts), f"it ends as {found.ends}"
         extra = start.extra + 1 + found.passes - before.passes
         more = start.more + max(0, found.attempts - before.attempts) + bool(start.state.acts)
         if not more:
             self.most_extra = max(self.most_extra, extra)
-        allowed = EXTRA_PASSES * len(target.falcon.clusters)
+        allowed = EXTRA_PASSES * len(start.state.falcon.clusters)
         assert extra <= allowed + PASSES_OF_AN_ATTEMPT * more, f"{extra} more passes"
-        for other, state in way:
-            reached.setdefault(other, Reached(state, other, extra, more, verdicts))
+        if reached is not None:
+            reached.update((other, Reached(state, other, extra, more, verdicts)) for other, state in way)
 
     # --- quiet
 
-    def quiet(self, state: State) -> Iterator[tuple[Key, State]]:
-        """Prove a state by its quiet run; yield the states on the way, as they were, that no run had come by."""
-        way: list[tuple[Key, State, bool]] = []
-        known: Proved | None = None
-        while known is None:
-            key = state.key()
-            known = self.proved.get(key)
-            if known is not None:
-                break
-            assert len(way) < MOST_PASSES, f"it never ends:\n{state.falcon.describe()}"
-            before = state.fork()
-            made = make_pass(state.falcon, Seam(state.falcon))
-            state = go_on(state, made)
-            if state.key() == key and state.acts:  # the moment never came: it is done now
-                state.acts[0][1](state.falcon)
-                way.append((key, before, False))
-                state = State(state.falcon, state.acts[1:], state.falcon.sim.now)
-            elif state.key() == key:
-                self._rests(state.falcon)
-                known = self.proved[key] = Proved(0, ends_of(state.falcon), attempts_of(state.falcon))
-            else:
-                way.append((key, before, moved(made)))
-        for key, _, did in reversed(way):
-            known = self.proved[key] = evolve(known, passes=known.passes + did)
-        yield from ((key, before) for key, before, _ in way)
+    def quiet(self, state: State) -> list[tuple[Key, State]]:
+        """Prove a state by its quiet run; return the states on the way, as they were, that this life had not met."""
+        return self._walk(state, state.key(), self.met)
 
-    def prove(self, state: State) -> Proved:
+    def prove(self, state: State, key: Key | None = None) -> Proved:
         """Return what a state comes to."""
-        key = state.key()
+        key = key or state.key()
         if key not in self.proved:
-            list(self.quiet(state))
+            self._walk(state, key)
         return self.proved[key]
 
-    def _rests(self, falcon: Falcon) -> None:
-        mark = falcon.fingerprint()
-        if mark not in self.rested:
-            self.rested.add(mark)
+    def _walk(self, state: State, key: Key, met: set[Key] | None = None) -> list[tuple[Key, State]]:
+        """Make the passes of a quiet run until one that is known: *met*, with forks kept on the way, or proved."""
+        way, kept = list[tuple[Key, bool]](), list[tuple[Key, State]]()
+        while key not in (self.proved if met is None else met):
+            assert len(way) < MOST_PASSES, f"it never ends:\n{state.falcon.describe()}"
+            if met is not None:
+                kept.append((key, state.fork()))
+            made = make_pass(state.falcon, Seam(state.falcon))
+            state = go_on(state, made)
+            before, key = key, state.key()
+            if key != before:
+                way.append((before, moved(made)))
+            elif state.acts:  # the moment never came: it is done now
+                state.acts[0][1](state.falcon)
+                way.append((before, False))
+                state = State(state.falcon, state.acts[1:], state.falcon.sim.now)
+                key = state.key()
+            else:
+                self._rests(state.falcon, key)
+                self.known.proved[key] = Proved(0, ends_of(state.falcon), attempts_of(state.falcon))
+                kept[-1:] = []
+                break
+        known = self.proved[key]
+        for before, did in reversed(way):
+            known = self.known.proved[before] = evolve(known, passes=known.passes + did)
+        if met is not None:
+            met.update((key, *(before for before, _ in way)))
+        return kept
+
+    def _rests(self, falcon: Falcon, key: Key) -> None:
+        if key[0] not in self.known.rested:
+            self.known.rested.add(key[0])
             assert not problems(falcon), f"{problems(falcon)}\n{falcon.describe()}"
             stays_at_rest(falcon.fork())
-
-
-def moved(made: Pass | None) -> bool:
-    """Return whether a pass counts: one that finds nothing to do only waits for time."""
-    return made is None or any(acted.result is not Result.TOLD for acted in made.acted)
 
 
 def ends_of(falcon: Falcon) -> dict[str, str]:

@@ -33,6 +33,7 @@ class Seam:
     fork_before: list[int] = field(factory=list)  # site -> index of the fork that shows the world before it
     written: list[tuple[str, tuple[Any, ...]]] = field(factory=list)  # site -> method and arguments, of the database
     calls: list[Call | None] = field(factory=list)  # site -> the call, of a cloud
+    looked: int | None = None  # calls that were made before there was a plan; None: there is none
     _moved: bool = True
     _faults: list[Fault] = field(factory=list)
 

@@ -9,7 +9,8 @@ R3: the process is killed before and after every side effect and every read of e
 from collections.abc import Callable
 
 import pytest
-from proving import PASSES_OF_AN_ATTEMPT, Key, Proof, State, begin, go_on, make_pass, may_end, rare_collections
+from passes import Key, State, begin, go_on, make_pass, rare_collections
+from proving import PASSES_OF_AN_ATTEMPT, Proof, may_end
 from scenarios import SCENARIOS
 from strikes import STORE_READ, STORE_WRITE, Strike, strikes
 from striking import Seam

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from attrs import evolve
-from proving import Proof, State, begin, go_on, make_pass, rare_collections
+from passes import State, begin, go_on, make_pass, rare_collections
+from proving import Proof
 from scenarios import SCENARIOS
 from striking import Seam
 from world import ZONE, Falcon, spec

@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from paired import PAIRED, prove_pairs
+from proving import Grounds
+
+GROUNDS: Grounds = {}
 
 
 @pytest.mark.parametrize("name", PAIRED[3])
 def test_every_pair_of_faults(name: str, proof: Callable[[int, int], None]) -> None:
     """From every two faults at any two calls the world comes to its ends, nothing is left, and few passes are lost."""
-    prove_pairs(name, proof)
+    prove_pairs(name, GROUNDS, proof)

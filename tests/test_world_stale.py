@@ -15,7 +15,8 @@ import pytest
 from attrs import frozen
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
-from proving import Key, Proof, State, begin, go_on, make_pass, may_end, rare_collections
+from passes import Key, State, begin, go_on, make_pass, rare_collections
+from proving import Proof, may_end
 from scenarios import SCENARIOS
 from strikes import DELAYS, Site, Strike, items_of, with_items
 from striking import Seam

@@ -113,6 +113,8 @@ class Faults:
 
     def remember(self, call: Call, answer: Any) -> None:
         """Keep an answer to a read, which nobody changes, for a later stale one."""
+        if not self.depth:
+            return
         key = (call.name, call.target, repr(call.arguments))
         self.answers.setdefault(key, deque(maxlen=self.depth)).append(answer)
         if len(self.answers) > QUESTIONS:

@@ -9,13 +9,13 @@ An independent copy of a world, made fast: thousands of runs begin where another
 
 import copy
 import marshal
-import random
 import threading
 from types import FunctionType, MethodType
 from typing import Any
 
 from attrs import fields_dict, has
 
+from cloudsim.chance import Chance
 from cloudsim.clock import Agenda
 from cloudsim.compute import Compute, ReservationRecord
 from cloudsim.errors import KubeError, SimError
@@ -127,17 +127,11 @@ class _Copier:
             return made
         made = self.copies[id(value)] = kind.__new__(kind)
         names, tables, shallow = FIELDS[kind], TABLES.get(kind, ()), SHALLOW.get(kind, ())
-        if names is None:
-            made.__dict__.update(value.__dict__)
-            names = value.__dict__
-        else:
-            for name in names:
-                setattr(made, name, getattr(value, name))
-        for name in names:
-            held = getattr(value, name)
+        fields = value.__dict__.items() if names is None else [(name, getattr(value, name)) for name in names]
+        for name, held in fields:
             if type(held) in ATOMS:
-                continue
-            if name in shallow:
+                setattr(made, name, held)
+            elif name in shallow:
                 setattr(made, name, held.copy())
             elif name == "answers":
                 setattr(made, name, {key: answers.copy() for key, answers in held.items()})
@@ -171,10 +165,8 @@ class _Copier:
     def _other(self, value: Any, kind: type) -> Any:
         if kind is LOCK:
             return threading.RLock()
-        if kind is random.Random:
-            made = random.Random.__new__(random.Random)
-            made.setstate(value.getstate())
-            return made
+        if kind is Chance:
+            return value.copy()
         return copy.deepcopy(value)
 
 

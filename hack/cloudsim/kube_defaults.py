@@ -1,7 +1,6 @@
 """What the API server adds to an object that leaves it out."""
 
-import random
-
+from cloudsim.chance import Chance
 from cloudsim.kube_check import SINGULAR
 from cloudsim.values import Json
 
@@ -10,7 +9,7 @@ JOB_NAME = ("batch.kubernetes.io/job-name", "job-name")
 API_VERSIONS = {"jobs": "batch/v1"}
 
 
-def set_defaults(kind: str, obj: Json, source: random.Random) -> None:
+def set_defaults(kind: str, obj: Json, source: Chance) -> None:
     """Complete an object before it is stored."""
     obj.setdefault("kind", SINGULAR[kind])
     obj.setdefault("apiVersion", API_VERSIONS.get(kind, "v1"))

@@ -7,7 +7,6 @@ One simulated world: Google Kubernetes Engine, Compute and the Kubernetes of eac
 """
 
 import json
-import random
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 
 from attrs import define, field
 
+from cloudsim.chance import Chance
 from cloudsim.clock import Agenda
 from cloudsim.compute import Compute, ReservationRecord
 from cloudsim.errors import SimError
@@ -69,7 +69,7 @@ class World:
     def __init__(self, seed: int = 0, start: float = 1_800_000_000.0, tempo: Tempo | None = None) -> None:
         self.lock = threading.RLock()
         self.now = start
-        self.random = random.Random(seed)
+        self.random = Chance(seed)
         self.tempo = tempo or Tempo()
         self.agenda = Agenda()
         self.calls: list[Call] = []
