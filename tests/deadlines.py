@@ -1,23 +1,29 @@
 """
-When the database alone makes a difference: the moments ahead at which a bound of Falcon's passes.
+When time alone makes a difference: the moments ahead at which a bound of Falcon's passes.
 
-1. Every bound that the phase of a job, or the state of a pool, is judged by is here. A moment too many costs a pass
-   that does nothing; one too few would leave out passes.
+1. Every bound that the phase of a job, the state of a pool, or what holds a pod up is judged by is here. A moment too
+   many costs a pass that does nothing; one too few would leave out passes.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
+
+from cloudsim.kube import Kube
+from cloudsim.values import Json
+from cloudsim.world import World
 
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Job, Pool, TaskSpec
+from falcon_rm.core.pods import WARNING_LASTS, limits
 from falcon_rm.core.scene import phase_of
 from falcon_rm.core.words import PoolState
 
 Times = Iterator[float | None]
 
 
-def bounds_ahead(store: Any, bounds: Bounds) -> list[float]:
-    """Return the moments after now at which a bound of a live row passes."""
+def bounds_ahead(store: Any, bounds: Bounds, sim: World) -> list[float]:
+    """Return the moments after now at which a bound of a live row, or of a pod that does not run yet, passes."""
     rows = store.read()
     pools = {pool.lease: pool for pool in rows.pools if pool.lease}
     stops = {row.job_id: row.stop_at for row in rows.submissions}
@@ -32,6 +38,7 @@ def bounds_ahead(store: Any, bounds: Bounds) -> list[float]:
         found += [failure.at + bounds.backoff_base * 2**count for count in range(FAILURES)]
         found.append(failure.at + bounds.backoff_max)
     found += [trouble.at + bounds.cluster_pause for trouble in rows.troubles]
+    found += [at for kube in sim._kubes.values() for at in _of_starts(kube, bounds)]
     return [at for at in found if at is not None and at >= rows.now]
 
 
@@ -95,3 +102,39 @@ def _of_pool(pool: Pool, bounds: Bounds) -> Times:
     if pool.reservation and pool.state is PoolState.ACTIVE:
         yield from _after(pool.ready_at, bounds.visibility_grace)
     yield from _after(pool.idle_at, bounds.idle, bounds.idle_flex, bounds.release_timeout)
+
+
+# --- pods that do not run yet
+
+
+def _of_starts(kube: Kube, bounds: Bounds) -> Times:
+    for pod in kube.store.objects["pods"].values():
+        for at in waiting_since(pod):
+            yield from _after(at, *limits(bounds).values())
+    for event in warnings_that_count(kube):
+        yield from _after(moment(event["firstTimestamp"]), *limits(bounds).values())
+        yield from _after(moment(event["lastTimestamp"]), WARNING_LASTS)
+
+
+def waiting_since(pod: Json) -> list[float]:
+    """Return since when a pending pod has, or lacks, its node, and when its init containers ended."""
+    status = pod["status"]
+    if status["phase"] != "Pending":
+        return []
+    ends = [item["state"].get("terminated", {}) for item in status.get("initContainerStatuses", ())]
+    times = [item["lastTransitionTime"] for item in status["conditions"] if item["type"] == "PodScheduled"]
+    return [moment(text) for text in (*times, *(end["finishedAt"] for end in ends if end.get("exitCode")))]
+
+
+def warnings_that_count(kube: Kube) -> list[Json]:
+    """Return the warnings about pending pods, and about Jobs that have not ended."""
+    objects = kube.store.objects
+    there = {pod["metadata"]["uid"] for pod in objects["pods"].values() if pod["status"]["phase"] == "Pending"}
+    there |= {job["metadata"]["uid"] for job in objects["jobs"].values() if not job["status"].get("conditions")}
+    events = objects["events"].values()
+    return [item for item in events if item["type"] == "Warning" and item["involvedObject"]["uid"] in there]
+
+
+def moment(text: str) -> float:
+    """Return a time of Kubernetes."""
+    return datetime.fromisoformat(text).timestamp()

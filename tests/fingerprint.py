@@ -10,8 +10,9 @@ What of a world can influence its future, as one short text: two worlds with equ
 Left out on purpose, since nothing reads it to decide: histories (calls, effects, events, closed leases, audits, notes),
 rows of terminal jobs but for their names and state, versions and resource versions (only equality within one world is
 compared), texts for people, also those on a cluster's health (one that differs is written once more), Normal events,
-finished operations of pools that are closed, timestamps inside Kubernetes objects, and the state of the random source
-(runs that compare fingerprints let nothing but names depend on it). What was made stays in: cloud names in the ledger,
+finished operations of pools that are closed, timestamps inside Kubernetes objects but for those that say since when a
+pod does not run, and the state of the random source (runs that compare fingerprints let nothing but names depend on
+it). What was made stays in: cloud names in the ledger,
 and those of effects that made them.
 """
 
@@ -23,10 +24,12 @@ from cloudsim.gke_pools import Pool as SimPool
 from cloudsim.kube import Kube
 from cloudsim.values import Json
 from cloudsim.world import World
+from deadlines import moment, waiting_since, warnings_that_count
 
 from falcon_rm.core.actions import Change, MarkPool, SubmitWork
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Job, Pool, Submission
+from falcon_rm.core.pods import limits
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, phase_of
 from falcon_rm.core.situation import FAILED_POOL
 from falcon_rm.core.words import Mode, PoolState
@@ -61,7 +64,7 @@ def facts(falcon: "Falcon") -> tuple[Any, ...]:
     return (
         constant(falcon.bounds),
         tuple(_database(falcon, names)),
-        tuple(_kubernetes(kube, names) for kube in sim._kubes.values()),
+        tuple(_kubernetes(kube, names, falcon.bounds) for kube in sim._kubes.values()),
         tuple(_google(sim, falcon, names)),
         tuple(_agenda(sim, names)),
         tuple(
@@ -242,8 +245,8 @@ def _within(at: float | None, now: float, bound: float) -> float | None:
 # --- Kubernetes
 
 
-def _kubernetes(kube: Kube, names: _Names) -> tuple[object, ...]:
-    objects, jobs = kube.store.objects, kube.jobs
+def _kubernetes(kube: Kube, names: _Names, bounds: Bounds) -> tuple[object, ...]:
+    objects, jobs, longest = kube.store.objects, kube.jobs, max(limits(bounds).values())
     return (
         kube.cluster.path,
         tuple(_object(item, names) for item in objects["jobs"].values()),
@@ -253,6 +256,7 @@ def _kubernetes(kube: Kube, names: _Names) -> tuple[object, ...]:
         tuple(sorted(objects["namespaces"])),
         tuple(sorted(objects["serviceaccounts"])),
         tuple(_warnings(objects, names)),
+        tuple(starts(kube, longest)),
         sorted(names[uid] for uid in jobs.due),
         [(names[uid], sorted(names[pod] for pod in pods)) for uid, pods in jobs.counted.items()],
         [(names[uid], sorted(done)) for uid, done in jobs.indexes.items()],
@@ -330,6 +334,16 @@ def _warnings(objects: Mapping[str, Mapping[Any, Json]], names: _Names) -> Itera
         about = event["involvedObject"]["uid"]
         if event["type"] == "Warning" and about in there:
             yield (names[about], event["reason"])
+
+
+def starts(kube: Kube, longest: float) -> Iterator[object]:
+    """Yield since when pods do not run, and which warnings about that were told when."""
+    now = kube.world.now
+    for pod in kube.store.objects["pods"].values():
+        yield [_within(at, now, longest) for at in waiting_since(pod)]
+    for event in warnings_that_count(kube):
+        told = (moment(event["firstTimestamp"]), moment(event["lastTimestamp"]))
+        yield (event["reason"], worded(event["message"]), *(_within(at, now, longest) for at in told))
 
 
 # --- Google Cloud

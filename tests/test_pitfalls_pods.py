@@ -8,6 +8,8 @@ from cloudsim.workload import NEVER_ENDS, Workload
 from world import Falcon, cluster, spec
 from world_acts import NAMESPACE, calls, objects, pods, watch, work
 
+from falcon_rm.core.model import Cluster
+
 PATH = cluster("c1").path
 BUCKET = cluster("c1", gcs_bucket="logs")
 
@@ -122,6 +124,28 @@ def test_large_image_that_is_being_pulled_is_progress() -> None:
     falcon = started(Workload(seconds=20, pull_seconds=720), "Pending/Dispatching")
     watch(falcon, 690, lambda: falcon.state("j1") == "Pending/Dispatching")
     falcon.until_state("j1", "Running", seconds=120)
+
+
+@pytest.mark.parametrize("reason", ["FailedMount", "FailedCreatePodSandBox"])
+@pytest.mark.parametrize("of", [BUCKET, cluster("c1")], ids=["with a bucket", "without"])
+def test_trouble_of_a_fresh_node_that_is_over_ends_nothing(reason: str, of: Cluster) -> None:
+    """One warning at the start, then eight minutes of pulling the image: the job runs (P51)."""
+    falcon = Falcon(of)
+    falcon.sim.scripts_by_job_id["j1"] = Workload(seconds=20, pull_seconds=480)
+    falcon.submit("j1", spec("4x4"))
+    falcon.until(lambda: bool(pods(falcon, "j1")))
+    for pod in pods(falcon, "j1"):
+        falcon.sim.kube(PATH).events.add(pod, "Warning", reason, "not yet", "kubelet")
+    falcon.settle()
+    assert "Succeeded" == falcon.state("j1")
+
+
+def test_deadline_of_a_wrong_pod_counts_from_when_it_shows() -> None:
+    """A secret that is missed after seven minutes of pulling has its three minutes still (P50)."""
+    falcon = started(Workload(kind="config-error", pull_seconds=420), "Pending/Dispatching")
+    falcon.until(lambda: "CreateContainerConfigError" in (falcon.job("j1").message or ""))
+    watch(falcon, 160, lambda: falcon.job("j1").outcome is None)
+    falcon.until(lambda: falcon.job("j1").outcome == "JobFailed", seconds=60)
 
 
 def test_job_without_any_pod_says_why_and_ends() -> None:

@@ -99,7 +99,7 @@ AS_IT_IS = (Way("as it is", as_it_is),)
 
 def is_anything_due(falcon: Falcon) -> bool:
     """Return whether the clouds have something to do, or a bound of Falcon's lies ahead."""
-    return falcon.sim.agenda.next_at() is not None or bool(bounds_ahead(falcon.store, falcon.bounds))
+    return falcon.sim.agenda.next_at() is not None or bool(bounds_ahead(falcon.store, falcon.bounds, falcon.sim))
 
 
 def is_over(falcon: Falcon) -> bool:

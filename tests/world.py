@@ -152,7 +152,7 @@ class Falcon:
         test does something.
         """
         happens = (self.sim.agenda.next_at(), *(at for at, _, _ in self.late), *others)
-        due = [at for at in (*happens, *bounds_ahead(self.store, self.bounds)) if at is not None]
+        due = [at for at in (*happens, *bounds_ahead(self.store, self.bounds, self.sim)) if at is not None]
         ahead = min(due, default=self.sim.now) - self.sim.now
         self.advance(INTERVAL * max(1, ceil(ahead / INTERVAL + EPSILON)))
 

@@ -16,6 +16,7 @@ from cloudsim.kube import Kube
 from cloudsim.kube_jobs import Jobs
 from cloudsim.values import Json
 from cloudsim.world import World
+from fingerprint import starts
 from memory_store import MemoryStore
 
 from falcon_rm.cloud.rows import BACKS_OFF
@@ -229,6 +230,7 @@ def _kube_key(kube: Kube, alias: Alias) -> Hashable:
     return (
         tuple(_work_key(job, kube.jobs, alias) for _, job in sorted(objects["jobs"].items())),
         tuple(sorted((_pod_key(pod, kube, pool_of, alias) for pod in objects["pods"].values()), key=repr)),
+        tuple(starts(kube, LONGEST_AGE)),
         tuple(sorted(alias_of(name, alias) for _, name in objects["services"])),
         tuple(
             (pool_of[name], node["status"]["conditions"][0]["status"], node["spec"].get("unschedulable"))

@@ -59,6 +59,7 @@ def pod(raw: Raw) -> Pod:
     labels = dict(_part(meta, "labels"))
     conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
     scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get("DisruptionTarget", {})
+    sandbox = conditions.get("PodReadyToStartContainers", {})
     return Pod(
         name=_named(meta, "name"),
         work=next((labels[key] for key in JOB_NAME_LABELS if key in labels), ""),
@@ -74,6 +75,8 @@ def pod(raw: Raw) -> Pod:
         if scheduled.get("status") == "False"
         else None,
         disrupted=(disrupted.get("reason") or "") if disrupted.get("status") == "True" else None,
+        scheduled_at=scheduled.get("lastTransitionTime") or "",
+        has_sandbox=sandbox.get("status") == "True",
         containers=_containers(spec, status),
     )
 
@@ -110,6 +113,7 @@ def kube_event(raw: Raw) -> KubeEvent:
         reason=raw.get("reason") or "",
         message=raw.get("message") or "",
         last_seen=seen or raw["metadata"].get("creationTimestamp") or "",
+        first_seen=raw.get("firstTimestamp") or raw.get("eventTime") or raw["metadata"].get("creationTimestamp") or "",
     )
 
 

@@ -120,6 +120,8 @@ class Pod:
     deleting: bool = False
     unschedulable: str | None = None  # message of PodScheduled=False
     disrupted: str | None = None  # reason of DisruptionTarget=True
+    scheduled_at: str = ""  # RFC 3339; when PodScheduled became what it is
+    has_sandbox: bool = False  # volumes and network are there: PodReadyToStartContainers=True
     containers: tuple[ContainerState, ...] = ()
 
 
@@ -130,4 +132,5 @@ class KubeEvent:
     about: str  # the object's name
     reason: str
     message: str
-    last_seen: str = ""
+    last_seen: str = ""  # RFC 3339, as the next
+    first_seen: str = ""

@@ -162,7 +162,7 @@ class ClusterView:
     works: tuple[LiveWork, ...] | None = None
     looked_at: frozenset[str] = frozenset()
     pods: tuple[Pod, ...] | None = None
-    events: tuple[KubeEvent, ...] = ()
+    events: tuple[KubeEvent, ...] | None = ()
     ready_nodes: Mapping[str, int] = field(factory=dict)
     reservation: Reservation | None = None
     room_problem: str | None = None  # why the reservation was not read

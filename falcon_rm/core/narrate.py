@@ -5,8 +5,11 @@ What people are told of a job's state: the facts of a situation, put into the se
 2. A cloud's own words are shown in full beside our facts (mode, type, topology, cluster).
 """
 
+from collections.abc import Sequence
+
 from falcon_rm.core import pods
 from falcon_rm.core.case import Case
+from falcon_rm.core.live import LiveWork, Pod
 from falcon_rm.core.machine import VANISHED, Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job, TaskSpec
@@ -87,13 +90,17 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
         return messages.join(text, fault.text if fault else None)
     if work.suspended:
         return messages.join(text, messages.say("suspended"))
-    reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
+    reasons = _held_up(job, work, seen, scene)
     if not reasons:
         return text
     up = messages.say(
         "pods-not-up", up=pods.count_running(seen), hosts=work.parallelism, pods=messages.held_up(reasons)
     )
     return messages.join(text, up)
+
+
+def _held_up(job: Job, work: LiveWork, seen: Sequence[Pod], scene: Scene) -> tuple[pods.HeldUp, ...]:
+    return pods.held_up(work, seen, scene.views[job.cluster_id or ""].events or (), scene.snapshot.now)
 
 
 def _why_unread(case: Case) -> tuple[str, str]:
@@ -191,8 +198,7 @@ def _job_failed(case: Case) -> str:
     if work is None:
         return messages.say("job-gone", name=work_name(job))
     if case.situation.work is WorkSeen.STUCK:
-        reasons = pods.held_up(work, seen, scene.views[job.cluster_id or ""].events)
-        return messages.say("never-started", pods=messages.held_up(reasons))
+        return messages.say("never-started", pods=messages.held_up(_held_up(job, work, seen, scene)))
     end = pods.first_end(seen)
     if end:
         return messages.ended(end)

@@ -89,6 +89,8 @@ def _sorted(snapshot: Snapshot) -> Snapshot:
 
 def _sorted_view(view: ClusterView) -> ClusterView:
     pods = None if view.pods is None else tuple(sorted(view.pods, key=lambda pod: (pod.name, pod.uid)))
+    if view.events is None:
+        return evolve(view, pods=pods)
     events = tuple(sorted(view.events, key=lambda event: (event.last_seen, event.about, event.reason, event.message)))
     return evolve(view, pods=pods, events=events)
 

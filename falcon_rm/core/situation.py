@@ -6,9 +6,11 @@ What a pass can see of one job, as the enums that machine.py decides on.
 3. A deadline is an age by the database's clock against one bound of the phase.
 """
 
+from collections.abc import Sequence
+
 from falcon_rm.core import names, pods
 from falcon_rm.core.errors import classify
-from falcon_rm.core.live import LivePool, LiveWork
+from falcon_rm.core.live import LivePool, LiveWork, Pod
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
 from falcon_rm.core.model import Fault, Job, Pool, Submission, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
@@ -236,11 +238,18 @@ def _see_alive(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen
         return WorkSeen.RUNNING
     if phase is Phase.DISPATCHING and job.dispatched_at is None:
         return WorkSeen.UNRECORDED  # by hand: no bound would ever end it
-    late = job.dispatched_at is not None and any(
-        scene.age(job.dispatched_at) > reason.limit(scene.bounds)
-        for reason in pods.held_up(live, seen, scene.views[job.cluster_id or ""].events)
-    )
+    late = job.dispatched_at is not None and _is_late(job.dispatched_at, job, live, seen, scene)
     return WorkSeen.STUCK if late else WorkSeen.STARTING
+
+
+def _is_late(dispatched: float, job: Job, live: LiveWork, seen: Sequence[Pod], scene: Scene) -> bool:
+    """Return whether anything holds pods up past its deadline: the longest one while the events cannot be read."""
+    events = scene.views[job.cluster_id or ""].events
+    longest = max(pods.limits(scene.bounds).values())
+    return any(
+        scene.age(max(dispatched, reason.since or 0)) > (longest if events is None else reason.limit(scene.bounds))
+        for reason in pods.held_up(live, seen, events or (), scene.snapshot.now)
+    )
 
 
 def is_short(work: LiveWork) -> bool:

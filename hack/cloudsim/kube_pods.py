@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FUSE = "gke-gcsfuse/volumes"
 SIDECAR = "gke-gcsfuse-sidecar"
+TOLD_AGAIN = 120.0  # seconds between two attempts of the kubelet at a mount, at most
 INDEX = "batch.kubernetes.io/job-completion-index"
 NODE_LOST = ("DeletionByPodGC", "PodGC: node no longer exists")
 EVICTED = ("EvictionByEvictionAPI", "Eviction API: evicting")
@@ -86,11 +87,14 @@ class Pods:
     def _initialize(self, pod: Json, plan: int) -> None:
         """Let sidecars run and init containers end."""
         run, now = self._run(pod), kube_time(self.kube.world.now)
-        if not self._goes_on(pod, plan) or run.workload.kind == "mount-stuck":
-            if run.workload.kind == "mount-stuck":
-                text = 'MountVolume.SetUp failed for volume "gcs": rpc error: code = Unauthenticated'
-                self.kube.events.add(pod, "Warning", "FailedMount", text, "kubelet")
+        if not self._goes_on(pod, plan):
             return
+        if run.workload.kind == "mount-stuck":
+            text = 'MountVolume.SetUp failed for volume "gcs": rpc error: code = Unauthenticated'
+            self.kube.events.add(pod, "Warning", "FailedMount", text, "kubelet")
+            self.kube.world.after(TOLD_AGAIN, self._initialize, pod, plan)
+            return
+        set_condition(pod, "PodReadyToStartContainers", "True", now)
         stuck = run.workload.kind == "sidecar-stuck"
         for container, status in zip(pod["spec"].get("initContainers", ()), init_statuses(pod), strict=True):
             if container.get("restartPolicy") != "Always":

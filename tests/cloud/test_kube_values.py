@@ -68,7 +68,8 @@ def test_pod() -> None:
             "message": "disk",
             "conditions": [
                 {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
-                {"type": "PodScheduled", "status": "True"},
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-01T00:00:00Z"},
+                {"type": "PodReadyToStartContainers", "status": "True"},
             ],
             "initContainerStatuses": [
                 {"name": "sidecar", "state": {"running": {"startedAt": "2026-11-01T00:00:00Z"}}},
@@ -99,6 +100,8 @@ def test_pod() -> None:
         reason="Evicted",
         message="disk",
         disrupted="DeletionByTaintManager",
+        scheduled_at="2026-11-01T00:00:00Z",
+        has_sandbox=True,
         containers=(
             ContainerState("sidecar", "running", init=True, sidecar=True),
             ContainerState("init", "terminated", "Completed", exit_code=0, init=True),
@@ -116,6 +119,7 @@ def test_pod_that_waits() -> None:
             "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"},
                 {"type": "DisruptionTarget", "status": "False", "reason": "x"},
+                {"type": "PodReadyToStartContainers", "status": "False"},
             ],
             "containerStatuses": [
                 {"name": "a", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}},
@@ -138,16 +142,17 @@ def test_pod_that_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "seen"),
+    ("fields", "seen", "first"),
     [
-        ({"series": {"lastObservedTime": "3"}, "lastTimestamp": "2"}, "3"),
-        ({"lastTimestamp": "2", "eventTime": "1"}, "2"),
-        ({"lastTimestamp": None, "eventTime": "1"}, "1"),
-        ({}, "0"),
+        ({"series": {"lastObservedTime": "3"}, "lastTimestamp": "2"}, "3", "0"),
+        ({"lastTimestamp": "2", "eventTime": "1"}, "2", "1"),
+        ({"lastTimestamp": None, "eventTime": "1"}, "1", "1"),
+        ({"lastTimestamp": "3", "firstTimestamp": "2", "eventTime": None}, "3", "2"),
+        ({}, "0", "0"),
     ],
 )
-def test_event(fields: dict[str, Any], seen: str) -> None:
-    """The latest time an event has is when it was last seen."""
+def test_event(fields: dict[str, Any], seen: str, first: str) -> None:
+    """The latest time an event has is when it was last seen, the time it was told first is beside it."""
     raw = {
         "metadata": {"creationTimestamp": "0"},
         "involvedObject": {"name": "a"},
@@ -155,7 +160,7 @@ def test_event(fields: dict[str, Any], seen: str) -> None:
         "message": "m",
         **fields,
     }
-    assert KubeEvent("a", "r", "m", seen) == kube_event(raw)
+    assert KubeEvent("a", "r", "m", seen, first) == kube_event(raw)
 
 
 @pytest.mark.parametrize(("status", "ready"), [("True", True), ("False", False), ("Unknown", False)])

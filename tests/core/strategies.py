@@ -289,6 +289,8 @@ def views(draw: st.DrawFn, of: Cluster, rows: list[Job], ledger: list[Pool], roo
         reservation=pick(draw, [room, room, None]) if reservation_path(of) == room.path else None,
     )
     cut: dict[str, Any] = pick(draw, [{}] * 9 + [{"pods": None}, {"works": None}, {"pools": None, "works": None}])
+    if rarely(draw, 9):
+        cut["events"] = None
     problem = "no answer" if cut else pick(draw, [None] * 9 + ["no zone"])
     return evolve(whole, problem=problem, health=pick(draw, [problem, None]), **cut)
 

@@ -77,7 +77,7 @@ def shuffled(world: Snapshot, chance: Random) -> Snapshot:
             operations=other_order(each.operations, chance),
             works=other_order(each.works, chance),
             pods=other_order(each.pods, chance),
-            events=other_order(each.events, chance) or (),
+            events=other_order(each.events, chance),
         )
         for each in world.views
     ]

@@ -1,5 +1,6 @@
 """What pods say: whether they run, what holds them up, whose fault an end was."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_pods_that_run_or_have_run_count() -> None:
 
 def held(of: Pod, *events: KubeEvent) -> HeldUp:
     """Return what holds one pod up."""
-    (found,) = held_up(work(STARTS, parallelism=1), [of], events)
+    (found,) = held_up(work(STARTS, parallelism=1), [of], events, NOW)
     return found
 
 
@@ -91,6 +92,71 @@ def test_event_that_holds_a_pod_up(reason: str, category: str) -> None:
     assert HeldUp(NAME, "image", "ContainerCreating") == held(waits, *others)
 
 
+def at(seconds: float) -> str:
+    """Return a moment so many seconds before NOW, as Kubernetes writes it."""
+    return datetime.fromtimestamp(NOW - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+MOUNT = KubeEvent(NAME, "FailedMount", "no", at(60), at(200))
+CREATING = container("waiting", "ContainerCreating")
+
+
+@pytest.mark.parametrize(
+    ("of", "event", "category"),
+    [
+        (pod(STARTS, 0, "Pending", CREATING), MOUNT, "sidecar"),
+        (pod(STARTS, 0, "Pending", CREATING), evolve(MOUNT, last_seen=at(180)), "sidecar"),
+        (pod(STARTS, 0, "Pending", CREATING), evolve(MOUNT, last_seen=at(181)), "image"),
+        (pod(STARTS, 0, "Pending", CREATING, has_sandbox=True), MOUNT, "image"),
+        (pod(STARTS, 0, "Pending", ContainerState("fuse", "running", init=True, sidecar=True), CREATING),
+         evolve(MOUNT, reason="FailedCreatePodSandBox"), "image"),
+    ],
+    ids=["told again", "a while ago", "not told again", "sandbox made", "sidecar runs"],
+)  # fmt: skip
+def test_warning_that_is_over_holds_nothing_up(of: Pod, event: KubeEvent, category: str) -> None:
+    """A mount or sandbox that failed at first counts while it goes on, not for as long as its event is listed (P51)."""
+    assert category == held(of, event).category
+
+
+SECRET = container("waiting", "CreateContainerConfigError", 'secret "s" not found')
+CRASHED = ContainerState("fuse", "terminated", "Error", exit_code=1, init=True, finished=at(30))
+
+
+@pytest.mark.parametrize(
+    ("of", "events", "since"),
+    [
+        (pod(STARTS, 0, "Pending", CREATING), (evolve(MOUNT, first_seen=at(250)), MOUNT), 250),
+        (pod(STARTS, 0, "Pending", SECRET, scheduled_at=at(400)),
+         (KubeEvent(NAME, "Failed", "Error: ErrImagePull", at(390), at(390)),
+          KubeEvent(NAME, "Failed", 'Error: secret "s" not found', at(9), at(20))), 20),
+        (pod(STARTS, 0, "Pending", SECRET, scheduled_at=at(400)), (), 400),
+        (pod(STARTS, 0, "Pending", CREATING, scheduled_at=at(300)), (), 300),
+        (pod(STARTS, 0, "Pending", CRASHED, scheduled_at=at(300)), (), 30),
+        (pod(STARTS, 0, "Pending", node=None, unschedulable="0/4 nodes", scheduled_at=at(70)), (), 70),
+        (pod(STARTS, 0, "Pending", CREATING, scheduled_at="yesterday"), (), None),
+        (pod(STARTS, 0, "Pending", CREATING, scheduled_at="yesterdaZ"), (), None),
+    ],
+    ids=["first mount", "first such warning", "no warning", "bound", "crash", "no node", "no time", "no such time"],
+)  # fmt: skip
+def test_deadline_counts_from_when_it_began(of: Pod, events: tuple[KubeEvent, ...], since: float | None) -> None:
+    """What holds a pod up began when Kubernetes first said it, however long ago the Job was submitted (P50)."""
+    assert (None if since is None else NOW - since) == held(of, *events).since
+
+
+@pytest.mark.parametrize(
+    ("seconds", "events", "reached"),
+    [(300, (), "JobFailed"), (899, None, "Pending/Dispatching"), (901, None, "JobFailed")],
+    ids=["read", "unread", "unread for long"],
+)
+def test_events_that_were_not_read_leave_the_longest_deadline(
+    seconds: float, events: tuple[KubeEvent, ...] | None, reached: str
+) -> None:
+    """Without the events nobody knows since when a pod is wrongly configured."""
+    late = job("j1", "Pending/Dispatching", job_uid="uid-j1", dispatched_at=NOW - seconds)
+    made = change(world(late, work(late, ready=0), pod(late, 0, "Pending", SECRET), events=events))
+    assert reached == made.columns.get("outcome", "Pending/Dispatching")
+
+
 def test_pod_without_a_node() -> None:
     """The scheduler's words, or none yet."""
     assert HeldUp(NAME, "unschedulable", "Unschedulable: 0/4 nodes") == held(
@@ -102,8 +168,8 @@ def test_pod_without_a_node() -> None:
 def test_job_without_pods_is_held_up_by_its_last_refusal() -> None:
     """The Job's FailedCreate event is the reason (P52)."""
     events = (KubeEvent("falcon-j1", "FailedCreate", "first"), KubeEvent("falcon-j1", "FailedCreate", "quota: q"))
-    assert (HeldUp("falcon-j1", "configuration", "quota: q"),) == held_up(work(STARTS), [], events)
-    assert () == held_up(work(STARTS), [pod(STARTS, n) for n in range(4)], events)
+    assert (HeldUp("falcon-j1", "configuration", "quota: q"),) == held_up(work(STARTS), [], events, NOW)
+    assert () == held_up(work(STARTS), [pod(STARTS, n) for n in range(4)], events, NOW)
 
 
 @pytest.mark.parametrize(
