@@ -169,7 +169,9 @@ def db() -> None:
 @click.pass_obj
 def migrate(app: App) -> None:
     """
-    Make the tables that are missing; again and again without harm.
+    Make the tables that are missing.
+
+    It may be done again and again without harm.
 
     \b
     Example:
@@ -189,7 +191,9 @@ def migrate(app: App) -> None:
 @click.pass_obj
 def check(app: App) -> int:
     """
-    Name what the database lacks, each with the statement that mends it. Nothing is changed.
+    Name what the database lacks.
+
+    Each with the statement that mends it; nothing is changed.
 
     Exit codes: 0 everything is there, 1 something is missing.
 

@@ -60,7 +60,9 @@ class Commands(click.Group):
             code = USAGE
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "falcon-rm"
-            code = _complain(f"{error.format_message()} See '{path} --help'.", USAGE)
+            said = error.format_message()
+            end = "" if said.endswith((".", "?")) else "."
+            code = _complain(f"{said}{end} See '{path} --help'.", USAGE)
         except click.ClickException as error:
             code = _complain(error.format_message(), error.exit_code)
         except StoreDown as error:

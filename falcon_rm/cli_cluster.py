@@ -25,7 +25,7 @@ def _span(_context: click.Context, _option: click.Parameter, text: str) -> float
     try:
         return duration(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m or 6h") from None
+        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m, 6h or 7d") from None
 
 
 @click.group()
@@ -78,7 +78,9 @@ def add(app: App, /, name: str, **values: str | None) -> None:
 @click.pass_obj
 def change(app: App, /, name: str, **values: str | None) -> None:
     """
-    Change columns of the cluster NAME; an empty value empties a column that may be.
+    Change columns of the cluster NAME.
+
+    An empty value empties a column that may be empty.
 
     Another project, location or GKE name is refused while anything of ours lives there: it would be lost from sight.
 
@@ -130,11 +132,11 @@ def list_clusters(app: App, output: str | None) -> None:
 @click.pass_obj
 def check_cluster(app: App, name: str, output: str | None) -> int:
     """
-    Say what of the cluster NAME works and what does not, each with the command that mends it. Nothing is changed.
+    Say what of the cluster NAME works, and what does not.
 
-    Credentials, GetCluster, what is permitted, zone, reservation, Kubernetes and every right in it, namespace, service
-    account, GCS FUSE, Workload Identity and the bucket are looked at. Unknown is what could not be asked, or what no
-    call can tell.
+    Each with the command that mends it; nothing is changed. Credentials, GetCluster, what is permitted, zone,
+    reservation, Kubernetes and every right in it, namespace, service account, GCS FUSE, Workload Identity and the
+    bucket are looked at. Unknown is what could not be asked, or what no call can tell.
 
     Exit codes: 0 nothing failed, 1 something did.
 
@@ -161,10 +163,11 @@ def check_cluster(app: App, name: str, output: str | None) -> int:
 @click.pass_obj
 def drain(app: App, name: str, timeout: float) -> None:
     """
-    Put the cluster NAME into maintenance and wait until nothing runs there.
+    Let the cluster NAME run empty, and wait for it.
 
-    It takes no new jobs and gives those that wait away; what acquires or runs there is followed to its end, and its
-    pools go. To wait again is no harm, and to stop waiting changes nothing: the cluster stays in maintenance.
+    It goes into maintenance: it takes no new jobs and gives those that wait away; what acquires or runs there is
+    followed to its end, and its pools go. To wait again is no harm, and to stop waiting changes nothing: the cluster
+    stays in maintenance.
 
     Exit codes: 0 nothing is left there, 1 something still is.
 

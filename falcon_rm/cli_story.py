@@ -23,7 +23,7 @@ def _span(_context: click.Context, _option: click.Parameter, text: str | None) -
     try:
         return None if text is None else duration(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m or 6h") from None
+        raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m, 6h or 7d") from None
 
 
 @click.command()
@@ -47,8 +47,7 @@ def explain(app: App, job: str, output: str | None) -> None:
     from falcon_rm.cloud.rows import read_clusters
 
     with app.database() as database:
-        clusters = {each.id: each for each in read_clusters(database)}
-        names = {key: each.name for key, each in clusters.items()}
+        clusters, names = {each.id: each for each in read_clusters(database)}, history.cluster_names(database)
         kept = history.read_history(database, job)
         told = None if explaining.is_over(kept.job) else _live(app, kept, job)
         if told is None:
@@ -92,7 +91,7 @@ def _pods(app: App, job: "Job", snapshot: "Snapshot") -> "tuple[tuple[Pod, ...] 
 
 @click.command()
 @click.argument("job", required=False)
-@click.option("--since", callback=_span, help="Only what happened in so long, e.g. 1h.")
+@click.option("--since", metavar="SPAN", callback=_span, help="Only what happened in so long, e.g. 1h or 7d.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes; with JOB until it is over.")
 @click.option("--pool", help="Only about this node pool.")
 @click.option("--cluster", help="Only about this cluster, its pools and its jobs.")

@@ -1,6 +1,5 @@
 """The command that accounts for every chip: usage."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +20,7 @@ def _moment(_context: click.Context, _option: click.Parameter, text: str | None)
     if text is None:
         return None
     try:
-        days = re.fullmatch(r"(\d+)d", text, re.ASCII)
-        ago = int(days[1]) * 86400.0 if days else duration(text)
+        ago = duration(text)
     except ValueError:
         ago = None
     if ago is not None:
@@ -37,8 +35,10 @@ def _moment(_context: click.Context, _option: click.Parameter, text: str | None)
 
 @click.command()
 @click.option("--by", multiple=True, type=click.Choice(BY), help="One row for each; more than once: each pair. [actor]")
-@click.option("--since", callback=_moment, help="From then on: 7d or 6h ago, or 2026-11-30[T12:00] UTC.")
-@click.option("--until", callback=_moment, help="Until then; written like --since.")
+@click.option(
+    "--since", metavar="WHEN", callback=_moment, help="From then on: 7d or 6h ago, or 2026-11-30[T12:00] UTC."
+)
+@click.option("--until", metavar="WHEN", callback=_moment, help="Until then; written like --since.")
 @click.option(
     "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw who held which pool into this SVG file."
 )
@@ -53,12 +53,13 @@ def usage(
     output: str | None,
 ) -> None:
     """
-    Account for every chip: chip-hours by actor, cluster, mode, reservation, experiment, job or day.
+    Account for every chip-hour.
 
-    A pool counts with all its chips from the moment GKE was asked for it until nobody held it and a full list lacked
-    it: GKE's own time, and at its end at most one pass more. Every second is one of WAITING (held by a job whose pods
-    do not all run yet), BUSY (they run), IDLE (between two jobs) and RELEASING (given up, not gone yet), and belongs
-    to the job that holds the pool or held it last. Rows of job may be deleted: nothing is lost.
+    They are told by actor, cluster, mode, reservation, experiment, job or day. A pool counts with all its chips from
+    the moment GKE was asked for it until nobody held it and a full list lacked it: GKE's own time, and at its end at
+    most one pass more. Every second is one of WAITING (held by a job whose pods do not all run yet), BUSY (they run),
+    IDLE (between two jobs) and RELEASING (given up, not gone yet), and belongs to the job that holds the pool or held
+    it last. Rows of job may be deleted: nothing is lost.
 
     \b
     Example:

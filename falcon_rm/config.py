@@ -21,7 +21,7 @@ from falcon_rm.core.model import Bounds
 
 HOUR, DAY = 3600, 86400
 
-UNITS = {"": 1, "s": 1, "m": 60, "h": HOUR}
+UNITS = {"": 1, "s": 1, "m": 60, "h": HOUR, "d": DAY}
 
 FOREIGN = re.compile(r"FALCON_(TEST_.*|(.*_)?SERVICE_(HOST|PORT.*)|(.*_)?PORT(_\d+_(TCP|UDP).*)?)")
 """Not ours to judge: the tests' own, and what Kubernetes puts into every pod for a Service called falcon-something."""
@@ -192,19 +192,19 @@ def _shown(setting: Setting, text: str | None) -> str | None:
 
 def duration(text: str) -> float:
     """
-    Return the seconds of `90`, `90s`, `1.5m` or `6h`.
+    Return the seconds of `90`, `90s`, `1.5m`, `6h` or `7d`.
 
     Raises:
         ValueError: it is none of these.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip(), re.ASCII)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip(), re.ASCII)
     if not match:
         raise ValueError(text)
     return float(match[1]) * UNITS[match[2]]
 
 
 def _duration(setting: Setting, text: str) -> float:
-    allowed = f"{_short(setting.minimum)} to {_short(setting.maximum)}, written like 90, 90s, 15m or 6h"
+    allowed = f"{_short(setting.minimum)} to {_short(setting.maximum)}, written like 90, 90s, 15m, 6h or 7d"
     try:
         seconds = duration(text)
     except ValueError:

@@ -338,7 +338,7 @@ def _limit(job: Job) -> str:
 
 def text(told: Explanation, clusters: Mapping[str, str]) -> str:
     """Return an explanation for people; *clusters* has names by id."""
-    parts = ["\n".join(f"{label + ':':<12}{words}" for label, words in _facts(told))]
+    parts = ["\n".join(f"{label + ':':<12}{words}" for label, words in _facts(told, clusters))]
     if told.ahead:
         more = len(told.ahead) - AHEAD_SHOWN
         rows = [(f"#{each.position}", each.actor, each.job) for each in told.ahead[:AHEAD_SHOWN]]
@@ -353,14 +353,14 @@ def text(told: Explanation, clusters: Mapping[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def _facts(told: Explanation) -> Iterator[tuple[str, str]]:
+def _facts(told: Explanation, clusters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield "Job", told.job + (f" ({told.name})" if told.name and told.name != told.job else "")
     if told.actor is not None:
         yield "Actor", told.actor
     yield "Status", standing(told.status, told.reason)
     if told.since is not None:
         yield "Since", f"{moment(told.since)} ({age(told.now - told.since)})"
-    where = [told.cluster, f"queue {told.topology}" if told.topology else None]
+    where = [clusters.get(told.cluster or "", told.cluster), f"queue {told.topology}" if told.topology else None]
     yield "Cluster", ", ".join(each for each in where if each) or NONE
     yield "Message", told.message or NONE
     for note in told.notes:

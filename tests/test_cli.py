@@ -62,6 +62,13 @@ def test_help_has_an_example(offline: Cli, path: tuple[str, ...]) -> None:
     assert f"falcon-rm {' '.join(path)}" in result.stdout
 
 
+def test_summaries_are_whole(offline: Cli) -> None:
+    """What each command does stands whole in the list of its group, on 80 columns too."""
+    for path in ((), ("cluster",), ("db",)):
+        told = offline(*path, "--help").stdout.partition("Commands:\n")[2].splitlines()
+        assert [] == [line for line in told if not line.endswith(".") or line.endswith("...")]
+
+
 def test_version(offline: Cli) -> None:
     """The version is the package's."""
     assert f"falcon-rm {__version__}\n" == offline("--version").stdout
@@ -107,6 +114,10 @@ def test_no_command(offline: Cli, path: tuple[str, ...]) -> None:
         (("run-once", "--now"), "No such option '--now'. See 'falcon-rm run-once --help'."),
         (("run-once", "--plan", "x"), "Invalid value for --plan: 'x'; allowed: the checksum that falcon-rm plan shows"),
         (("abort",), "Missing argument 'JOB'. See 'falcon-rm abort --help'."),
+        (
+            ("submit", "-f", "nothere"),
+            "Invalid value for '-f' / '--filename': 'nothere': No such file or directory. See 'falcon-rm submit",
+        ),
         (("submit",), "Missing option '-f' / '--filename'. See 'falcon-rm submit --help'."),
         (("status", "-o", "xml"), "Invalid value for '-o' / '--output': 'xml' is not one of"),
         (

@@ -122,6 +122,22 @@ def test_remove(site: Site) -> None:
     )
 
 
+def test_what_a_removed_cluster_was_called(site: Site) -> None:
+    """Chip-hours, the story and a job's attempts name a cluster that was removed; a name given again is its own."""
+    site.run()
+    site.end()
+    site.falcon("cluster", "drain", "tpu-1")
+    site.falcon("cluster", "remove", "tpu-1")
+    hour_ago = "TIMESTAMPADD(HOUR, -1, deleted_at)"
+    site.store.database.rows(f"UPDATE node_pools SET requested_at = {hour_ago}, seen_at = {hour_ago}")
+    looks = (("usage", "--by", "cluster"), ("events", "--pool", "falcon-j1"), ("explain", "j1"))
+    assert [True] * 3 == ["tpu-1" in site.falcon(*words).stdout for words in looks]
+    (cluster_id,) = {str(row[0]) for row in site.store.database.rows("SELECT cluster_id FROM node_pools")}
+    assert [False] * 3 == [cluster_id in site.falcon(*words).stdout for words in looks]
+    site.falcon(*ADD)
+    assert "cluster added" in site.falcon("events", "--cluster", "tpu-1").stdout
+
+
 def test_remove_is_refused_while_active(site: Site) -> None:
     """A cluster that takes jobs is not removed: the command to run first is named."""
     result = site.falcon("cluster", "remove", "tpu-1")
@@ -238,4 +254,4 @@ def test_wrong_time(site: Site) -> None:
     """A bound that is no time is wrong usage."""
     result = site.falcon("cluster", "drain", "tpu-1", "--timeout", "soon")
     assert (64, "active") == (result.exit_code, site.status())
-    assert "'soon'; allowed: written like 90, 90s, 15m or 6h" in result.stderr
+    assert "'soon'; allowed: written like 90, 90s, 15m, 6h or 7d" in result.stderr

@@ -33,14 +33,14 @@ def test_every_bound_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("90", 90), ("90s", 90), ("15m", 900), ("6h", 21600), ("0.5s", 0.5), ("1.5m", 90)]
+    ("text", "expected"), [("90", 90), ("90s", 90), ("15m", 900), ("6h", 21600), ("0.5s", 0.5), ("1.5m", 90), ("7d", 604_800)]
 )
 def test_durations(text: str, expected: float) -> None:
     """A duration is a number with an optional unit."""
     assert expected == duration(text)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1d", "m", "1e3", "1 000", "٣", "nan", "15 m"])
+@pytest.mark.parametrize("text", ["", "-1", "1w", "m", "1e3", "1 000", "٣", "nan", "15 m"])
 def test_durations_refused(text: str) -> None:
     """Anything else is refused."""
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -76,8 +76,8 @@ def test_bounds_from_the_environment() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "allowed"),
     [
-        ("FALCON_INTERVAL", "soon", "0.05s to 1h, written like 90, 90s, 15m or 6h"),
-        ("FALCON_INTERVAL", "2h", "0.05s to 1h, written like 90, 90s, 15m or 6h"),
+        ("FALCON_INTERVAL", "soon", "0.05s to 1h, written like 90, 90s, 15m, 6h or 7d"),
+        ("FALCON_INTERVAL", "2h", "0.05s to 1h, written like 90, 90s, 15m, 6h or 7d"),
         ("FALCON_POOL_ATTEMPTS", "0", "a whole number from 1 to 100"),
         ("FALCON_POOL_ATTEMPTS", "many", "a whole number from 1 to 100"),
         ("FALCON_LANG", "de", "zh or en"),

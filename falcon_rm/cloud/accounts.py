@@ -1,14 +1,16 @@
 """
 What the ledger and the history of leases say of the lives of node pools; no pass reads it.
 
-1. Only `node_pools` and `pool_leases` are read, and `clusters` for names: rows of `job` may be gone.
+1. Only `node_pools` and `pool_leases` are read, and for names `clusters` and the audit: rows of `job` and of clusters
+   may be gone.
 2. Only pools that were there in the window are read.
 """
 
 from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database
-from falcon_rm.cloud.rows import named, read_clusters, seconds
+from falcon_rm.cloud.history import cluster_names
+from falcon_rm.cloud.rows import named, seconds
 from falcon_rm.core.usage import Lease, Life, Window
 
 NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
@@ -31,7 +33,7 @@ def read_now(database: Database) -> float:
 def read_lives(database: Database, window: Window) -> tuple[Life, ...]:
     """Return the pools that may count in a window, by cluster and in the order in which they were asked for."""
     condition, arguments = _inside(window)
-    names = {cluster.id: cluster.name for cluster in read_clusters(database)}
+    names = cluster_names(database)
     leases: dict[tuple[str, str], list[Lease]] = {}
     join = "FROM pool_leases t JOIN node_pools p ON p.cluster_id = t.cluster_id AND p.name = t.pool"
     for row in named(database, LEASE, f"{join} WHERE {condition} ORDER BY t.id", arguments):

@@ -35,6 +35,9 @@ OF_JOB = """
 """
 """What the audit calls the pools a job held, and its Kubernetes Jobs."""
 
+REMOVED = "SELECT subject, text FROM audit_events WHERE subject LIKE 'cluster/%' AND kind = 'cluster removed'"
+"""What `cluster remove` left behind of each: cluster/NAME and id=ID."""
+
 WHERE_POOLS_ARE = "SELECT DISTINCT cluster_id FROM node_pools UNION SELECT id FROM clusters"
 
 
@@ -68,8 +71,11 @@ def read_history(database: Database, job_id: str) -> History:
 
 
 def cluster_names(database: Database) -> dict[str, str]:
-    """Return the clusters' names by id."""
-    return {cluster.id: cluster.name for cluster in read_clusters(database)}
+    """Return the clusters' names by id, those that were removed after those that are there."""
+    names = {cluster.id: cluster.name for cluster in read_clusters(database)}
+    for subject, text in database.rows(REMOVED):
+        names.setdefault(str(text).removeprefix("id="), str(subject).removeprefix("cluster/"))
+    return names
 
 
 def newest(database: Database) -> Known:

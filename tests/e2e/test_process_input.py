@@ -56,7 +56,7 @@ WRONG = {
     "cluster check c9": (1, "there is no cluster 'c9'"),
     "cluster check": (64, "Missing argument 'NAME'"),
     "cluster drain c9": (1, "there is no cluster 'c9'"),
-    "cluster drain c1 --timeout soon": (64, "'soon'; allowed: written like 90, 90s, 15m or 6h"),
+    "cluster drain c1 --timeout soon": (64, "'soon'; allowed: written like 90, 90s, 15m, 6h or 7d"),
     "cluster remove c1": (1, "cluster 'c1' is active; first: falcon-rm cluster drain c1"),
     "cluster abandon c9 --yes": (1, "there is no cluster 'c9'"),
     "cluster grow": (64, "No such command 'grow'"),
