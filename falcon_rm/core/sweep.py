@@ -151,8 +151,10 @@ def _slots(scene: Scene) -> Iterator[FreeSlot]:
 def _sweep_pools(view: ClusterView, scene: Scene, demand: Demand, found: _Found) -> None:
     cluster = view.cluster
     listed = set()
+    others = set()  # not ours by their labels: perhaps no longer, so no row of such a name is closed
     for live in view.pools or ():
         if not scene.ours(cluster.id, live.name, live.labels):
+            others.add(live.name)
             if live.name.startswith(names.PREFIX):
                 found.foreign[cluster.name] = found.foreign.get(cluster.name, 0) + 1
             continue
@@ -166,7 +168,7 @@ def _sweep_pools(view: ClusterView, scene: Scene, demand: Demand, found: _Found)
             _sweep_listed(live, ledger, view, scene, demand, found)
     for (cluster_id, name), ledger in scene.pools.items():
         if cluster_id == cluster.id and name not in listed:
-            _sweep_missing(ledger, scene, found)
+            _sweep_missing(ledger, scene, found, bears_name=name in others)
 
 
 def _enter(live: LivePool, view: ClusterView, found: _Found) -> None:
@@ -249,8 +251,8 @@ def _is_orphan(ledger: Pool, scene: Scene) -> bool:
     return bool(_is_over(holder, scene))
 
 
-def _sweep_missing(ledger: Pool, scene: Scene, found: _Found) -> None:
-    """Close the ledger row of a pool that a complete list lacks."""
+def _sweep_missing(ledger: Pool, scene: Scene, found: _Found, *, bears_name: bool) -> None:
+    """Close the ledger row of a pool that a complete list lacks; where one *bears_name* that is not ours, not quite."""
     key = (ledger.cluster_id, ledger.name)
     if ledger.state is PoolState.DELETED or may_still_show(ledger, scene):
         return
@@ -258,8 +260,11 @@ def _sweep_missing(ledger: Pool, scene: Scene, found: _Found) -> None:
         if ledger.lease not in scene.jobs and _is_over(ledger.lease, scene):
             found.actions.append(EndLease(*key, ledger.lease, keep=False, why="its job is over and the pool is gone"))
         return
-    after = PoolState.DELETED if ledger.state is PoolState.DELETING else PoolState.DELETING
-    found.actions.append(RetirePool(*key, ledger.state, after, "a complete list lacks it"))
+    if ledger.state is PoolState.ACTIVE:
+        why = "one of its name is listed, with other labels" if bears_name else "a complete list lacks it"
+        found.actions.append(RetirePool(*key, PoolState.ACTIVE, PoolState.DELETING, why))
+    elif not bears_name:
+        found.actions.append(RetirePool(*key, PoolState.DELETING, PoolState.DELETED, "a complete list lacks it"))
 
 
 # --- Kubernetes Jobs

@@ -253,6 +253,16 @@ def test_foreign_pools_are_counted_and_never_touched() -> None:
     assert ({"c1": 3}, ()) == (made.foreign, made.actions)
 
 
+@pytest.mark.parametrize("state", PoolState)
+def test_pool_whose_labels_were_replaced_keeps_its_row(state: PoolState) -> None:
+    """It may be the one we made: nobody takes it, and its row is not Deleted while the name is listed (design.md 5)."""
+    row = evolve(free("falcon-a"), state=state)
+    made = plan(world(live(row, labels={"x": "y"}), pools=(row,)))
+    why = "one of its name is listed, with other labels"
+    deleting = RetirePool("c1", "falcon-a", PoolState.ACTIVE, PoolState.DELETING, why)
+    assert ({"c1": 1}, (deleting,) if state is PoolState.ACTIVE else ()) == (made.foreign, made.actions)
+
+
 # --- first times
 
 
