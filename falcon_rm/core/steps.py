@@ -183,6 +183,7 @@ def _create(case: Case) -> Action | None:
         "attempt": pool.attempt,
         "exp_id": case.task.exp_id if own else "",
         "owner": case.task.owner if own else "",
+        "extra": case.task.labels if own else {},
     }
     needs_policy = pool.tpu_type == "v7x" and pool.hosts > 1
     bounds = scene.bounds

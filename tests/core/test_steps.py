@@ -77,6 +77,16 @@ def test_pool_made_for_another_job_keeps_its_labels() -> None:
     assert ("j1", None) == (made.labels["falcon.io/job-id"], made.labels.get("falcon.io/exp-id"))
 
 
+@pytest.mark.parametrize(("made_for", "expected"), [("j1", ("Red", "red_")), ("j0", (None, None))])
+def test_labels_of_a_job_go_onto_its_pool(made_for: str, expected: tuple[str | None, str | None]) -> None:
+    """Nodes and the bill carry them as each may spell them, unless the pool is made for another job (contract.md 4)."""
+    of = job("j1", "Pending/Provisioning", task(labels={"team": "Red"}), node_pool_name=f"falcon-{made_for}")
+    made = step(world(of, fresh(of, job_id=made_for)), "j1")
+    assert isinstance(made, CreatePool)
+    node, bill = made.labels.get("team"), made.resource_labels.get("team")
+    assert expected == (node, bill and bill[:4])
+
+
 def test_nothing_is_made_without_a_zone() -> None:
     """The job goes on waiting."""
     of = snapshot(ASKS, views=(view(zone=None, problem="no zone"),), pools=(fresh(ASKS),))
