@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from falcon_rm.core.actions import Change
+from falcon_rm.core.backoff import backoff_until
 from falcon_rm.core.line import line
 from falcon_rm.core.live import Pod
 from falcon_rm.core.machine import Phase
@@ -19,9 +20,9 @@ from falcon_rm.core.manifest import log_object
 from falcon_rm.core.messages import Messages, moment, span
 from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
-from falcon_rm.core.room import mode_for
-from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, phase_of, scene, work_name
-from falcon_rm.core.schedule import backoff_until, candidates
+from falcon_rm.core.room import mode_for, never
+from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, fits, phase_of, scene, work_name
+from falcon_rm.core.schedule import candidates
 from falcon_rm.core.steps import FINAL
 from falcon_rm.core.words import Mode, Reason, Status
 from falcon_rm.report import NONE, age, describe, table
@@ -29,7 +30,6 @@ from falcon_rm.story import Entry, History, Lease, standing
 from falcon_rm.story import lines as story_lines
 
 AHEAD_SHOWN = 10
-
 QUEUED = (Reason.WAITING, Reason.CLUSTER_BUSY)
 
 
@@ -319,6 +319,8 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
         yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
     elif view.reservation is None and mode_for(task, view.cluster) is Mode.RESERVATION:
         yield f"reservation {view.cluster.default_reservation} can be read"
+    elif never(task, view, Messages("en")) and not any(fits(pool, task) for pool in seen.free_pools(cluster_id)):
+        yield f"the reservation of some cluster has, or is given, the machines of a whole slice of {task.topology}"
     if queue.acquiring:
         yield f"{queue.acquiring}, which acquires in this queue, runs or gives its slot up"
     if queue.ahead:

@@ -147,6 +147,15 @@ def busy() -> Falcon:
     return falcon
 
 
+def too_large() -> Falcon:
+    """The reservation never has room for it."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", FOUR_HOSTS, 4)
+    falcon.submit("j1", spec("8x8", mode="reservation"))
+    falcon.passes(2)
+    return falcon
+
+
 def cpu() -> Falcon:
     """A job that needs no pool waits for the next pass."""
     falcon = Falcon()
@@ -238,6 +247,12 @@ CASES: dict[str, tuple[Callable[[], Falcon], str, str, tuple[str, ...]]] = {
         "reservation_remaining_slices=0 reservation_needed_slices=1",
         ("reservation r has room for a slice of 4x4", FIRST),
     ),
+    "too large": (
+        too_large,
+        "Pending/Waiting",
+        "Queue position #1, 0 job(s) ahead; reservation projects/p/reservations/r has 4 vm(s) in all",
+        ("the reservation of some cluster has, or is given, the machines of a whole slice of 8x8", FIRST),
+    ),
     "cpu": (cpu, "Pending/Waiting", "Submitting K8s Job...", ("the next pass takes it out of its queue",)),
     "provisioning": (lambda: at("Pending/Provisioning"), "Pending/Provisioning", "Creating node pool", (POOL_UP,)),
     "nodes": (
@@ -271,7 +286,18 @@ CASES: dict[str, tuple[Callable[[], Falcon], str, str, tuple[str, ...]]] = {
 
 PHASES = {
     Phase.NEW: ("new",),
-    Phase.WAITING: ("queued", "next", "no type", "maintenance", "unreadable", "trouble", "back-off", "busy", "cpu"),
+    Phase.WAITING: (
+        "queued",
+        "next",
+        "no type",
+        "maintenance",
+        "unreadable",
+        "trouble",
+        "back-off",
+        "busy",
+        "too large",
+        "cpu",
+    ),
     Phase.PROVISIONING: ("provisioning",),
     Phase.WAITING_FOR_NODE: ("nodes",),
     Phase.DISPATCHING: ("dispatching",),

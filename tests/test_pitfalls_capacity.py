@@ -174,6 +174,19 @@ def test_slow_creates_and_hanging_deletes_hold_nobody_up() -> None:
     falcon.until_state("j0", "Succeeded", seconds=600)
 
 
+@pytest.mark.parametrize(("topology", "why"), [("8x8", "8 vm(s) in all"), ("2x4", "the job needs ct6e-standard-8t")])
+def test_job_that_no_reservation_can_ever_hold_holds_nobody_up(topology: str, why: str) -> None:
+    """It waits and says why, for days; a job behind it takes the room at once (P17, P19)."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", FOUR_HOSTS, 8)
+    falcon.submit("large", spec(topology, mode="reservation"))
+    watch(falcon, 100_000, lambda: not falcon.creates())
+    assert ("Pending/Waiting", True) == (falcon.state("large"), why in falcon.message("large"))
+    falcon.submit("small", spec("4x4", mode="reservation"), actor="bob")
+    falcon.until_state("small", "Succeeded")
+    assert "Pending/Waiting" == falcon.state("large")
+
+
 def test_full_reservation_is_never_replaced_by_something_dearer() -> None:
     """No mode named and the reservation full: no create until it has room, then SPECIFIC (P18)."""
     falcon = Falcon(cluster("c1", default_reservation="r"))

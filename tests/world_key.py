@@ -21,10 +21,10 @@ from memory_store import MemoryStore
 
 from falcon_rm.cloud.rows import BACKS_OFF
 from falcon_rm.core import names
+from falcon_rm.core.backoff import BACKOFF_ENDS
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Job, Pool
 from falcon_rm.core.scene import phase_of
-from falcon_rm.core.schedule import BACKOFF_ENDS
 from falcon_rm.core.words import PoolState
 
 F = Phase

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database, is_storable
+from falcon_rm.core.backoff import BACKOFF_ENDS
 from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Job, Pool, Slot, Submission, TaskSpec, Turn
-from falcon_rm.core.schedule import BACKOFF_ENDS
 from falcon_rm.core.spec import parse
 from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState
 from falcon_rm.ports import Rows, StoreDown

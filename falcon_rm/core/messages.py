@@ -41,6 +41,15 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "reservation_remaining_slices={remaining} reservation_needed_slices={needed}, "
         "waiting for reservation capacity...",
     ),
+    "room-machine": (
+        "reservation {path} 的机型是 {offers},该任务需要 {needs}",
+        "reservation {path} is of {offers}, the job needs {needs}",
+    ),
+    "room-small": (
+        "reservation {path} 总共只有 {total} 个 {unit},一个 {topology} slice 需要 {needed} 个",
+        "reservation {path} has {total} {unit}(s) in all, one slice of {topology} needs {needed}",
+    ),
+    "room-not-ready": ("reservation {path} 的状态不是 READY", "reservation {path} is not READY"),
     "room-held": ("为 {job} 保留", "kept for {job}"),
     "provisioning": ("正在创建 node pool (supply: {mode})...", "Creating node pool (supply: {mode})..."),
     "taking": ("正在接管 node pool {pool} (supply: {mode})...", "Taking over node pool {pool} (supply: {mode})..."),

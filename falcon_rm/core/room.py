@@ -4,10 +4,12 @@ How much a reservation can still give.
 1. Unknown room is None, which is not zero: nobody is promised it and nobody is told it is full.
 2. VMs of our own pools that Compute may not count yet are taken off: two passes must not promise the same room.
 3. The count is a hint; the create's answer is final.
+4. Full is not too small: for a slice that a reservation can never give, as it stands, no room is kept.
 """
 
 from falcon_rm.core.live import Reservation
-from falcon_rm.core.model import Cluster, Pool, TaskSpec
+from falcon_rm.core.messages import Messages
+from falcon_rm.core.model import Cluster, ClusterView, Pool, TaskSpec
 from falcon_rm.core.scene import Scene
 from falcon_rm.core.shapes import Shape
 from falcon_rm.core.words import Mode, PoolState
@@ -43,6 +45,21 @@ def room(reservation: Reservation, shape: Shape, taken: int) -> int | None:
     if not reservation.ready or reservation.machine_type not in (None, shape.machine_type):
         return 0
     return max(0, reservation.total - reservation.used - taken) // units(shape, reservation)
+
+
+def never(task: TaskSpec, view: ClusterView, messages: Messages) -> str | None:
+    """Return why a cluster's reservation, as it stands, can never give what a job asks of it; None if it could."""
+    shape, reservation = task.shape, view.reservation
+    if shape is None or reservation is None or mode_for(task, view.cluster) is not Mode.RESERVATION:
+        return None
+    if reservation.machine_type not in (None, shape.machine_type):
+        offers, needs = reservation.machine_type, shape.machine_type
+        return messages.say("room-machine", path=reservation.path, offers=offers, needs=needs)
+    needed = units(shape, reservation)
+    if reservation.used <= reservation.total < needed:
+        facts = {"total": reservation.total, "unit": reservation.unit, "topology": shape.topology, "needed": needed}
+        return messages.say("room-small", path=reservation.path, **facts)
+    return None
 
 
 def uncounted(reservation: Reservation, scene: Scene) -> int:

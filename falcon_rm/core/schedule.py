@@ -13,16 +13,14 @@ from enum import Enum
 
 from attrs import Factory, define, frozen
 
+from falcon_rm.core.backoff import backoff_until
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
-from falcon_rm.core.room import mode_for, reservation_path, room, uncounted, units
+from falcon_rm.core.room import mode_for, never, reservation_path, room, uncounted, units
 from falcon_rm.core.scene import Key, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Reason
-
-BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"})
-"""Ends of a lease after which the same job does not try the same cluster again for a while."""
 
 
 class Kind(Enum):
@@ -77,6 +75,11 @@ class _Tally:
         if path not in self.taken:
             self.taken[path] = uncounted(view.reservation, self.scene)
         return room(view.reservation, task.shape, self.taken[path])
+
+    def never(self, job: Job, view: ClusterView) -> str | None:
+        """Return why a cluster can never start a job, as its reservation stands; None if it could, or nobody knows."""
+        why = never(task_of(job), view, self.messages)
+        return why if why and self.free_pool(job, view.cluster.id) is None else None
 
     def slot_free(self, key: Key) -> bool:
         """Return whether nobody acquires in this queue and this pass has not given its slot away."""
@@ -157,33 +160,11 @@ def candidates(task: TaskSpec, scene: Scene, messages: Messages) -> tuple[list[C
     return fitting, reasons
 
 
-def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
-    """Return until when a job does not try a cluster again, worked out from its leases that failed there; None: now."""
-    bounds = scene.bounds
-    failed = [
-        failure
-        for failure in scene.failures.get((job.id, cluster_id), ())
-        if backoff_ends(failure.ended) and failure.at > (job.started_at or 0)
-    ]
-    until = max((failure.at for failure in failed), default=0.0) + backoff(len(failed), scene) if failed else 0.0
-    if job.cluster_id == cluster_id and job.retry_at is not None:
-        until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
-    return until if until > scene.snapshot.now else None
-
-
-def backoff_ends(ended: str) -> bool:
-    """Return whether a lease that ended so keeps the job off that cluster for a while."""
-    return ended in BACKOFF_ENDS
-
-
-def backoff(failures: int, scene: Scene) -> float:
-    """Return the seconds to wait after that many failures: doubling, bounded."""
-    bounds = scene.bounds
-    return float(min(bounds.backoff_base * 2 ** min(failures - 1, 30), bounds.backoff_max))
-
-
 def _choose(job: Job, tally: _Tally) -> Decision:
-    """Return the cluster a job joins: not one it just failed on, one with a free fitting pool, the shortest queue."""
+    """
+    Return the cluster a job joins: not one that could never start it, not one it just failed on, one with a free
+    fitting pool, the shortest queue.
+    """
     scene, messages, task = tally.scene, tally.messages, task_of(job)
     fitting, reasons = tally.candidates(task)
     if not fitting:
@@ -191,9 +172,10 @@ def _choose(job: Job, tally: _Tally) -> Decision:
         shown = _shown(job, unknown=_is_blind(job.cluster_id or "", scene))
         return Decision(Kind.STAY, messages.say("no-cluster", why=why), reason=shown)
 
-    def rank(view: ClusterView) -> tuple[bool, bool, int, str]:
+    def rank(view: ClusterView) -> tuple[bool, bool, bool, int, str]:
         cluster = view.cluster
         return (
+            tally.never(job, view) is not None,
             backoff_until(job, cluster.id, scene) is not None,
             task.shape is not None and tally.free_pool(job, cluster.id) is None,
             tally.depth.get((cluster.id, task.topology), 0) if task.shape else _cpu_jobs(cluster.id, tally),
@@ -234,7 +216,19 @@ def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: _Tally
             if better:
                 tally.slots.add((better.cluster.id, task.topology))
                 moves[job.id] = Decision(Kind.PLACE, tally.messages.say("soon"), better.cluster.id)
+            elif _is_hopeless(job, fitting, tally):
+                moves[job.id] = _choose(job, tally)
     return moves
+
+
+def _is_hopeless(job: Job, fitting: Iterable[ClusterView], tally: _Tally) -> bool:
+    """Return whether a job's own cluster can never start it, and another is known to be able to."""
+    task, own = task_of(job), tally.scene.views[job.cluster_id or ""]
+    return tally.never(job, own) is not None and any(
+        (mode_for(task, view.cluster) is not Mode.RESERVATION or tally.room(task, view) is not None)
+        and tally.never(job, view) is None
+        for view in fitting
+    )
 
 
 def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
@@ -280,7 +274,7 @@ def _serve(
 ) -> dict[str, Decision]:
     """Return who claims the slot of one queue now, if anybody, and who shows that the reservation lacks room."""
     scene, chosen = tally.scene, dict[str, Decision]()
-    ready = [job for job in jobs if backoff_until(job, key[0], scene) is None]
+    ready = [job for job in jobs if backoff_until(job, key[0], scene) is None and tally.never(job, view) is None]
     head = next(line(ready, served), None)
     if head is None or scene.trouble(key[0]):
         return chosen
@@ -318,7 +312,9 @@ def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
     if remaining > 0 and keeper in (None, job):
         return claim
     kept = messages.say("room-held", job=keeper.id) if keeper and keeper is not job else None
-    return Decision(Kind.BUSY, messages.join(messages.say("room", remaining=remaining, needed=1), kept), cluster.id)
+    closed = messages.say("room-not-ready", path=path) if view.reservation and not view.reservation.ready else None
+    say = messages.join(messages.say("room", remaining=remaining, needed=1), closed, kept)
+    return Decision(Kind.BUSY, say, cluster.id)
 
 
 def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
@@ -343,16 +339,17 @@ def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally)
     told = {claiming.id: chosen[claiming.id]} if claiming else {}
     waiting = [job for job in jobs if job is not claiming]
     ahead = [(job.actor, job.name or job.id) for job in waiting[:EXACT_POSITIONS]]
-    wrong = _what_is_wrong(key[0], tally)
+    view, wrong = scene.views.get(key[0]), _what_is_wrong(key[0], tally)
     why_not = _who_acquires(key, claiming, tally) or wrong or messages.say("others-first")
     for index, job in enumerate(waiting):
         decision = chosen.get(job.id)
         if decision and decision.kind is not Kind.STAY:
             told[job.id] = decision
             continue
-        until = backoff_until(job, key[0], scene)
+        never_fits = tally.never(job, view) if view else None
+        until = None if never_fits else backoff_until(job, key[0], scene)
         last = max(scene.failures.get((job.id, key[0]), ()), key=lambda failure: failure.at, default=None)
-        waits = why_not if index < EXACT_POSITIONS else wrong
+        waits = never_fits or (why_not if index < EXACT_POSITIONS else wrong)
         if until:
             waits = messages.say("backoff", until=moment(until), why=last.text if last else "")
         place_text = messages.queue(index + 1, ahead[:index])

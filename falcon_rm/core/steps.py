@@ -13,11 +13,12 @@ from attrs import evolve
 
 from falcon_rm.core import dispatch, names, narrate
 from falcon_rm.core.actions import NOW, Action, CreatePool, ResumeWork, SubmitWork, Value
+from falcon_rm.core.backoff import backoff, backoff_ends
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Timing, Verb
 from falcon_rm.core.model import InvalidSpec, Pool
 from falcon_rm.core.room import reservation_path
-from falcon_rm.core.schedule import Decision, Kind, backoff, backoff_ends
+from falcon_rm.core.schedule import Decision, Kind
 from falcon_rm.core.situation import better_pool
 from falcon_rm.core.words import ErrorKind, Mode, Outcome, Reason, Status
 

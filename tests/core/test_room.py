@@ -8,9 +8,10 @@ from builders import NOW, cluster, free, job, live, message, room, snapshot, sta
 
 from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Reservation
+from falcon_rm.core.messages import Messages
 from falcon_rm.core.model import Job, Pool, Snapshot
 from falcon_rm.core.plan import plan
-from falcon_rm.core.room import reservation_path, uncounted
+from falcon_rm.core.room import never, reservation_path, uncounted
 from falcon_rm.core.room import room as slices
 from falcon_rm.core.scene import scene
 from falcon_rm.core.words import Mode, PoolState
@@ -74,6 +75,66 @@ def test_room(left: Reservation, pools: tuple[Pool, ...], expected: int | None) 
     """Whole slices: the count less what is used, less machines of ours that Compute may not count yet."""
     assert FOUR.shape is not None
     assert expected == slices(left, FOUR.shape, uncounted(left, scene(world(left=left, pools=pools))))
+
+
+# --- what it can never give
+
+TOO_SMALL = f"reservation {R} has 3 vm(s) in all, one slice of 4x4 needs 4"
+NEVER = [
+    ("full", room(4, 4), None),
+    ("not ready", room(4, ready=False), None),
+    ("too small", room(3), TOO_SMALL),
+    ("too small, in chips", room(15, unit="chip"), f"reservation {R} has 15 chip(s) in all, one slice of 4x4 needs 16"),
+    ("numbers that make no sense", room(3, 4), None),
+    ("this machine", room(4, machine_type="ct6e-standard-4t"), None),
+    (
+        "another machine",
+        room(8, machine_type="ct6e-standard-8t"),
+        f"reservation {R} is of ct6e-standard-8t, the job needs ct6e-standard-4t",
+    ),
+]
+
+
+@pytest.mark.parametrize(("left", "expected"), [case[1:] for case in NEVER], ids=[case[0] for case in NEVER])
+def test_what_never_fits(left: Reservation, expected: str | None) -> None:
+    """Too small or of other machines is for ever, and is told; full or not ready is not."""
+    assert expected == never(FOUR, view(of=C1, reservation=left), Messages("en"))
+
+
+def test_never_is_said_of_the_reservation_alone() -> None:
+    """Who takes no reserved machines, or none at all, is not told that they do not fit."""
+    seen = view(of=C1, reservation=room(0))
+    assert [None, None] == [never(work, seen, Messages("en")) for work in (task("4x4"), task("cpu", mode=None))]
+
+
+def test_what_never_fits_holds_nobody_up() -> None:
+    """No room is kept for a slice that the reservation can never give, however long it waits; it says why it waits."""
+    big = asks("j1", 4, "ClusterBusy", reason_since=NOW - 9999)
+    both = world(big, asks("j2", 1), left=room(3))
+    assert ({"j2"}, "Pending/Waiting") == (claims(both), state(both))
+    assert f"Queue position #1, 0 job(s) ahead; {TOO_SMALL}" == message(both)
+
+
+def test_what_never_fits_is_passed_over_in_its_own_queue() -> None:
+    """The next of the same topology, on other machines, is the one that lacks room, and room is kept for it."""
+    whole = job("j1", work=task("2x4", mode=Mode.RESERVATION, machine="ct6e-standard-8t"), created_at=NOW - 99)
+    halves = job("j2", "Pending/ClusterBusy", task("2x4", mode=Mode.RESERVATION, machine="ct6e-standard-4t"))
+    halves = evolve(halves, actor="bob", created_at=NOW - 98, reason_since=NOW - 9999)
+    held = world(whole, halves, asks("j3", 1), left=room(4, 3, machine_type="ct6e-standard-4t"))
+    assert (set(), "Pending/Waiting", "Pending/ClusterBusy") == (claims(held), state(held), state(held, "j2"))
+    assert (message(held, "j3") or "").endswith("kept for j2")
+
+
+def test_what_never_fits_still_takes_a_free_pool() -> None:
+    """A job that named no mode is started by a pool of any."""
+    row = free("falcon-x", task("4x4"))
+    assert {"j1"} == claims(world(job("j1", work=task("4x4", mode=None)), left=room(3), pools=(row,), listed=True))
+
+
+def test_reservation_that_is_not_ready_says_so() -> None:
+    """It has no room now, and may have again: the job is busy and the message says why."""
+    closed = world(asks("j1", 1), left=room(4, ready=False))
+    assert ("Pending/ClusterBusy", f"{BUSY}; reservation {R} is not READY") == (state(closed), message(closed))
 
 
 # --- who gets it

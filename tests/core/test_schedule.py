@@ -26,11 +26,11 @@ from builders import (
 )
 
 from falcon_rm.core.actions import Change, EnsureSlot, RetirePool
+from falcon_rm.core.backoff import backoff, backoff_until
 from falcon_rm.core.live import LivePool
-from falcon_rm.core.model import Cluster, Failure, Pool, Slot, Snapshot, TaskSpec
+from falcon_rm.core.model import Cluster, ClusterView, Failure, Pool, Slot, Snapshot, TaskSpec
 from falcon_rm.core.plan import plan
 from falcon_rm.core.scene import scene
-from falcon_rm.core.schedule import backoff, backoff_until
 from falcon_rm.core.words import ClusterStatus, Mode, PoolState, PoolStatus
 
 NEW = job("j1", "Pending")
@@ -100,6 +100,24 @@ def test_cluster_it_just_failed_on_comes_last() -> None:
     failed = (Failure("j1", "c1", "capacity", NOW - 5, "GCE_STOCKOUT"),)
     assert "c2" == chosen(snapshot(NEW, views=(view(), view(of=cluster("c2"))), failures=failed))
     assert "c1" == chosen(snapshot(NEW, failures=failed))
+
+
+SECOND = cluster("c2", default_reservation="r2")
+FOUR_RESERVED = task("4x4", mode=Mode.RESERVATION)
+
+
+def second(total: int, used: int = 0) -> ClusterView:
+    """Return c2, which has a reservation of its own."""
+    return view(of=SECOND, reservation=room(total, used, path="projects/p/reservations/r2"))
+
+
+def test_cluster_whose_reservation_can_never_hold_it_comes_last() -> None:
+    """A longer queue elsewhere, even where it just failed, is better; if there is nothing else, it waits there."""
+    too_small, ahead = view(of=WITH_ROOM, reservation=room(3)), job("a", work=FOUR_RESERVED, cluster_id="c2")
+    failed = (Failure("j1", "c2", "quota", NOW - 5),)
+    new = job("j1", "Pending", FOUR_RESERVED)
+    assert "c2" == chosen(snapshot(new, ahead, views=(too_small, second(4)), failures=failed))
+    assert "c1" == chosen(snapshot(new, views=(too_small,)))
 
 
 NO_CANDIDATES = [
@@ -207,6 +225,22 @@ def test_waiting_job_stays_where_another_cluster_could_not_start_it_either(fault
         failures=(Failure("j1", "c2", "capacity", NOW - 1),) if fault == "backoff" else (),
     )
     assert "c1" == chosen(world)
+
+
+@pytest.mark.parametrize(
+    ("there", "where"),
+    [
+        (second(4, 4), "c2"),
+        (second(3), "c1"),
+        (view(of=SECOND), "c1"),
+        (view(of=cluster("c2", default_reservation="r2", status=ClusterStatus.MAINTENANCE)), "c1"),
+    ],
+    ids=["full", "too small too", "not read", "maintenance"],
+)
+def test_waiting_job_leaves_a_cluster_that_can_never_start_it(there: ClusterView, where: str) -> None:
+    """It joins the queue of one that is known to be able to, though not now; else it keeps its place (P11)."""
+    waits, ahead = job("j1", work=FOUR_RESERVED), job("a", work=FOUR_RESERVED, cluster_id="c2", actor="x")
+    assert where == chosen(snapshot(waits, ahead, views=(view(of=WITH_ROOM, reservation=room(3)), there)))
 
 
 # --- who starts

@@ -1,0 +1,37 @@
+"""
+How long a job keeps off a cluster on which its leases failed (design.md 3 and 4).
+
+1. Worked out per job and cluster from the ledger, so that a change of cluster and back forgets nothing.
+2. Doubling and bounded; what was before the last run does not count.
+"""
+
+from falcon_rm.core.model import Job
+from falcon_rm.core.scene import Scene
+
+BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"})
+"""Ends of a lease after which the same job does not try the same cluster again for a while."""
+
+
+def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
+    """Return until when a job does not try a cluster again, worked out from its leases that failed there; None: now."""
+    bounds = scene.bounds
+    failed = [
+        failure
+        for failure in scene.failures.get((job.id, cluster_id), ())
+        if backoff_ends(failure.ended) and failure.at > (job.started_at or 0)
+    ]
+    until = max((failure.at for failure in failed), default=0.0) + backoff(len(failed), scene) if failed else 0.0
+    if job.cluster_id == cluster_id and job.retry_at is not None:
+        until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
+    return until if until > scene.snapshot.now else None
+
+
+def backoff_ends(ended: str) -> bool:
+    """Return whether a lease that ended so keeps the job off that cluster for a while."""
+    return ended in BACKOFF_ENDS
+
+
+def backoff(failures: int, scene: Scene) -> float:
+    """Return the seconds to wait after that many failures: doubling, bounded."""
+    bounds = scene.bounds
+    return float(min(bounds.backoff_base * 2 ** min(failures - 1, 30), bounds.backoff_max))
