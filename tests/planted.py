@@ -53,6 +53,8 @@ class Work:
     uid: str = "its"  # of the row of `job`: "its" own, "none", or "another"
     error: ErrorKind | None = None  # that the submit answered
     attempt: int = ATTEMPT
+    suspended: bool = False  # as it was made
+    resumed: bool = True  # the row says that it was let go
 
 
 ENDS = Workload(seconds=60, stop_seconds=20)
@@ -64,6 +66,11 @@ WORKS: Mapping[str, Work] = {
     "refused": Work(uid="none", error=ErrorKind.PERMANENT),
     "denied": Work(uid="none", error=ErrorKind.CLUSTER),
     "gone": Work(uid="another"),
+    "made unrecorded": Work(ENDS, 0.5, uid="none", suspended=True, resumed=False),
+    "made": Work(ENDS, 0.5, suspended=True, resumed=False),
+    "made, refused": Work(ENDS, 0.5, error=ErrorKind.PERMANENT, suspended=True, resumed=False),
+    "suspended by hand": Work(ENDS, 0.5, suspended=True),
+    "let go, not marked": Work(ENDS, 0.5, resumed=False),
     "starting unrecorded": Work(ENDS, 0.5, uid="none"),
     "starting": Work(ENDS, 0.5),
     "never starts": Work(NEVER_PULLS, 5),
@@ -178,7 +185,9 @@ def _make_work(falcon: Falcon, planted: Work, does: Workload, mode: Mode) -> Non
         job=row, task=task(mode), cluster=falcon.clusters["c1"], name=name, pool=NAME,
         instance=falcon.store.instance, log_path_template=BOUNDS.log_path_template,
     )  # fmt: skip
-    DirectKubernetes(kube).submit(body, service)
+    uid = DirectKubernetes(kube).submit(body, service)
+    if not planted.suspended:
+        DirectKubernetes(kube).resume_work(name, uid)
     falcon.advance(planted.seconds + (70 if mode is Mode.FLEX_START else 0))  # its nodes come for the pods
     if planted.then == "evict":
         kube.pods.evict(next(iter(kube.store.objects["pods"].values())))
@@ -295,7 +304,8 @@ def _plant_job(store: MemoryStore, world: Plant, base: Falcon) -> None:
     work, ago = WORKS[world.work], START - world.age
     if work.asked:
         fault = Fault(work.error, "refused", ago) if work.error else None
-        store.works["c1", NAME] = Submission("c1", NAME, "j1", ATTEMPT, ago, error=fault)
+        resumed_at = ago if work.does and work.resumed else None
+        store.works["c1", NAME] = Submission("c1", NAME, "j1", ATTEMPT, ago, resumed_at, error=fault)
     row = PHASES[world.phase]
     if row is None:
         return

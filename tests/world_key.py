@@ -98,7 +98,13 @@ def rows_key(store: MemoryStore, sim: World, alias: Alias) -> Hashable:
             if pool.state is not PoolState.DELETED or _is_to_come(pool, jobs)
         ),
         tuple(
-            (work.cluster_id, alias.get(work.name), _age(work.stop_at, now), work.error and work.error.kind)
+            (
+                work.cluster_id,
+                alias.get(work.name),
+                work.resumed_at is None,
+                _age(work.stop_at, now),
+                work.error and work.error.kind,
+            )
             for _, work in sorted(store.works.items())
             if work.job_id in jobs and jobs[work.job_id].attempt == work.attempt
         ),
