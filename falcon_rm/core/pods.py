@@ -15,8 +15,8 @@ from attrs import frozen
 from falcon_rm.core.live import ContainerState, KubeEvent, LiveWork, Pod
 from falcon_rm.core.model import Bounds
 
-REJECTED = frozenset({"UnexpectedAdmissionError", "NodeAffinity", "NodeLost", "NodeShutdown", "Shutdown", "OutOfcpu"})
-"""`pod.status.reason` of a pod that its node refused or took down."""
+REJECTED = ("UnexpectedAdmissionError", "NodeAffinity", "NodeLost", "NodeShutdown", "Shutdown", "OutOf")
+"""How `pod.status.reason` begins if its node refused the pod or took it down; OutOf is followed by the resource."""
 
 WAITING_CATEGORY = {
     "ErrImagePull": "image",
@@ -161,7 +161,7 @@ def is_infrastructure(work: LiveWork, pods: Sequence[Pod]) -> bool:
     if condition is not None and condition.reason == "PodFailurePolicy":
         return True
     first = first_end(pods)
-    rejected = [pod for pod in pods if pod.reason in REJECTED]
+    rejected = [pod for pod in pods if pod.reason.startswith(REJECTED)]
     return bool(rejected) and (first is None or first.pod in {pod.name for pod in rejected})
 
 

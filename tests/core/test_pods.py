@@ -296,19 +296,33 @@ def test_no_end_to_blame(containers: tuple[ContainerState, ...]) -> None:
     assert None is first_end([pod(SLICE, 0, "Failed", *containers)])
 
 
+NODE_LACKS = ("cpu", "memory", "pods", "google.com/tpu")
+
+
 @pytest.mark.parametrize(
     ("of", "pods", "infrastructure"),
     [
         (POLICY, [], True),
         (POLICY, [pod(SLICE, 0, "Failed", ended(143), disrupted="EvictionByEvictionAPI")], True),
         (FAILED, [pod(SLICE, 0, "Failed", reason="UnexpectedAdmissionError")], True),
+        *((FAILED, [pod(SLICE, 0, "Failed", reason=f"OutOf{what}")], True) for what in NODE_LACKS),
         (FAILED, [pod(SLICE, 0, "Failed", ended(143), reason="NodeShutdown")], True),
         (FAILED, [pod(SLICE, 0, "Failed", ended(143))], False),
         (FAILED, [pod(SLICE, 0, "Failed", ended(1)), pod(SLICE, 1, "Failed", reason="NodeLost")], False),
         (FAILED, [], False),
         ({}, [], False),
     ],
-    ids=["policy", "drained", "rejected", "shut down", "asked to stop", "failed first", "nothing known", "no end"],
+    ids=[
+        "policy",
+        "drained",
+        "rejected",
+        *NODE_LACKS,
+        "shut down",
+        "asked to stop",
+        "failed first",
+        "nothing known",
+        "no end",
+    ],
 )
 def test_infrastructure_is_what_kubernetes_says(of: Any, pods: list[Pod], infrastructure: bool) -> None:
     """Never the exit code (P61)."""
