@@ -19,7 +19,7 @@ import structlog
 from attrs import evolve
 
 from falcon_rm.core import names, pods
-from falcon_rm.core.live import LivePool, LiveWork, Pod, Reservation
+from falcon_rm.core.live import KubeEvent, LivePool, LiveWork, Pod, Reservation
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Cluster, ClusterView, Job, Pool, Snapshot, TaskSpec
 from falcon_rm.core.room import mode_for, reservation_path
@@ -266,7 +266,7 @@ class _Reader:
         if looked:
             view = evolve(view, pods=self._pods(kube, sorted(looked)), looked_at=frozenset(looked))
             slow = self._slow(looked, by_name, view)
-            view = evolve(view, events=kube.list_events(slow) if slow else ())
+            view = evolve(view, events=self._events(kube, slow) if slow else ())
         nodes_of = self._looks_at_nodes(view)
         if nodes_of:
             ready = kube.list_ready_nodes(sorted(nodes_of))
@@ -292,6 +292,14 @@ class _Reader:
         for start in range(0, len(looked), NAMES_A_CALL):
             found += kube.list_pods(f"{ours},job-name in ({','.join(looked[start : start + NAMES_A_CALL])})")
         return tuple(found)
+
+    def _events(self, kube: Kubernetes, slow: Collection[str]) -> tuple[KubeEvent, ...] | None:
+        """Return the warnings about these Jobs and pods; that they cannot be read hides nothing else."""
+        try:
+            return kube.list_events(slow)
+        except CloudError as error:
+            LOG.warning("Could not read a cluster's events", cluster=self.cluster.name, error=error.text)
+            return None
 
     def _looks_at_pods(self, job: Job, phase: Phase | None, work: LiveWork | None) -> bool:
         """Return whether a job's next step depends on its pods."""

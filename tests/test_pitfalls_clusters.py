@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from cloudsim.direct import DirectClouds, DirectGke
-from cloudsim.errors import SimError
+from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault, Under
-from cloudsim.workload import NEVER_ENDS, Workload
+from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, Workload
 from world import Falcon, cluster, spec
 from world_acts import make_pool
 
@@ -67,6 +67,25 @@ def test_half_an_answer_is_not_an_absence(kind: str) -> None:
     falcon.sim.faults.add(Fault(kind, error=AWAY, times=None, where=Under(C1.path)))
     falcon.passes(60)
     assert ("Running", before) == (falcon.state("j1"), changes(falcon))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KubeError(503, "ServiceUnavailable", "no route"), KubeError(403, "Forbidden", "cannot list events")],
+    ids=["no answer", "refused"],
+)
+def test_events_that_cannot_be_read_hide_nothing_else(error: KubeError) -> None:
+    """A cluster whose events are not to be had starts and ends jobs beside one whose pods do not start (P75)."""
+    falcon = Falcon(C1)
+    falcon.sim.scripts_by_job_id["j1"] = NEVER_PULLS
+    falcon.submit("j1")
+    falcon.until_state("j1", "Pending/Dispatching")
+    falcon.sim.faults.add(Fault("kube.list.events", error=error, times=None))
+    falcon.submit("j2", spec("4x4"))
+    falcon.until_state("j2", "Succeeded", seconds=800)
+    assert "Pending/Dispatching" == falcon.state("j1")
+    falcon.settle()
+    assert "Failed/JobFailed" == falcon.state("j1")
 
 
 def test_what_is_there_after_an_outage_beats_what_is_late() -> None:
