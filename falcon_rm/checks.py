@@ -292,7 +292,7 @@ def _add_ons(look: Look) -> Iterator[Finding]:
 
 def _bucket(look: Look) -> Iterator[Finding]:
     bucket, project = look.cluster.gcs_bucket, look.cluster.project
-    if bucket is None:
+    if not bucket:
         what = "none: jobs run without /gcs, and their logs stay in the containers"
         yield ok("bucket", what, look.set_row("--gcs-bucket BUCKET"))
         return

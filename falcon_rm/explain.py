@@ -330,7 +330,7 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
 
 
 def _limit(job: Job) -> str:
-    if not job.timeout_seconds or job.dispatched_at is None:
+    if job.timeout_seconds is None or job.timeout_seconds <= 0 or job.dispatched_at is None:
         return ""
     return f", at the latest {moment(job.dispatched_at + job.timeout_seconds)}"
 

@@ -201,7 +201,7 @@ def log_file(job: Job, task: TaskSpec, cluster: Cluster, template: str) -> str |
 
     An id that is no file name is quoted.
     """
-    if not task.log or task.command is None or cluster.gcs_bucket is None:
+    if not task.log or task.command is None or not cluster.gcs_bucket:
         return None
     plain = job.id not in {".", ".."} and "/" not in job.id
     directory = job.id if plain else quote(job.id, safe="").replace(".", "%2E")

@@ -283,8 +283,8 @@ def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
         limit = bounds.node_wait_flex if pool and pool.mode is Mode.FLEX_START else bounds.node_wait
         return _late(since > 0 and scene.age(since) > limit)
     if phase in (Phase.DISPATCHING, Phase.RUNNING):
-        limited = bool(job.timeout_seconds and job.dispatched_at is not None)
-        return _late(limited and scene.age(job.dispatched_at) > (job.timeout_seconds or 0))
+        limit = job.timeout_seconds or 0  # below 0, by hand: none either
+        return _late(limit > 0 and job.dispatched_at is not None and scene.age(job.dispatched_at) > limit)
     return _see_release(job, phase, pool, scene)
 
 

@@ -235,6 +235,7 @@ def test_dollars_arrive() -> None:
         ({"command": ("run", "$x"), "args": ("a",)}, "logs", wrapper.wrap(["run", "$x", "a"]), None),
         ({"log": False}, "logs", ["/bin/sh", "-c", "echo hi"], None),
         ({}, None, ["/bin/sh", "-c", "echo hi"], None),
+        ({}, "", ["/bin/sh", "-c", "echo hi"], None),
         ({"command": ("run",), "args": ("$a",)}, None, ["run", "$a"], None),
         ({"command": None}, "logs", None, None),
         ({"command": None, "args": ("$a",)}, "logs", None, ["$a"]),

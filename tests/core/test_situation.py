@@ -275,6 +275,7 @@ TIMINGS = [
     ("run", evolve(RUNS, timeout_seconds=39), pool(RUNS), None, Timing.LATE),
     ("run, just in time", evolve(RUNS, timeout_seconds=40), pool(RUNS), None, Timing.ON_TIME),
     ("run without a limit", evolve(RUNS, timeout_seconds=0, dispatched_at=0), pool(RUNS), None, Timing.ON_TIME),
+    ("run with a limit below none", evolve(RUNS, timeout_seconds=-1), pool(RUNS), None, Timing.ON_TIME),
     ("run, counted while pods start", evolve(SENDS, timeout_seconds=39), pool(SENDS), None, Timing.LATE),
     ("stop, pods outlive it", STOPS, pool(STOPS), sent(STOPS, stop_at=NOW - 331), Timing.LATE),
     ("stop, pods have their grace", STOPS, pool(STOPS), sent(STOPS, stop_at=NOW - 330), Timing.ON_TIME),
