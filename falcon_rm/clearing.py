@@ -32,22 +32,24 @@ class Living:
 
     jobs: tuple[Job, ...]
     pools: tuple[Pool, ...]
+    strays: tuple[str, ...] = ()  # Kubernetes Jobs that may run though the rows of their jobs are gone
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.pools)
+        return bool(self.jobs or self.pools or self.strays)
 
     def named(self) -> tuple[str, ...]:
         """Return each by name, with how it stands."""
         jobs = (f"job/{job.id} ({f'{job.status}/{job.reason}' if job.reason else job.status})" for job in self.jobs)
         pools = (f"pool/{pool.name} ({pool.state})" for pool in self.pools)
-        return (*jobs, *pools)
+        return (*jobs, *pools, *(f"work/{name} (its job is gone)" for name in self.strays))
 
 
-def living(rows: Rows, cluster_id: str) -> Living:
-    """Return what lives on a cluster, by the database."""
+def living(rows: Rows, cluster_id: str, strays: tuple[str, ...] = ()) -> Living:
+    """Return what lives on a cluster, by the database; *strays* are people.read_strays'."""
     return Living(
         jobs=tuple(job for job in rows.jobs if job.cluster_id == cluster_id and phase_of(job) not in OWNS_NOTHING),
         pools=tuple(pool for pool in rows.pools if pool.cluster_id == cluster_id),
+        strays=strays,
     )
 
 

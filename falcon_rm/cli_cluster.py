@@ -100,7 +100,7 @@ def change(app: App, /, name: str, **values: str | None) -> None:
     with app.database() as database, app.store() as store:
         row = people.read_cluster(database, name)
         if _moves(row, changes):
-            _check_empty(name, clearing.living(store.read(), row.id))
+            _check_empty(name, clearing.living(store.read(), row.id, people.read_strays(database, row.id)))
             people.move_cluster(database, row, changes)
         else:
             people.set_cluster(database, name, changes)
@@ -184,8 +184,8 @@ def drain(app: App, name: str, timeout: float) -> None:
     click.echo(f"cluster/{name} takes no new jobs")
     deadline, told = time.monotonic() + timeout, ""
     while True:
-        with app.store() as store:
-            left = clearing.living(store.read(), row.id)
+        with app.database() as database, app.store() as store:
+            left = clearing.living(store.read(), row.id, people.read_strays(database, row.id))
         if not left:
             break
         there = _listed(left.named())
@@ -215,7 +215,7 @@ def remove(app: App, name: str) -> None:
 
     with app.database() as database, app.store() as store:
         row = people.read_cluster(database, name)
-        _check_empty(name, clearing.living(store.read(), row.id))
+        _check_empty(name, clearing.living(store.read(), row.id, people.read_strays(database, row.id)))
         if row.status is ClusterStatus.ACTIVE:
             raise click.ClickException(f"cluster {name!r} is active; first: falcon-rm cluster drain {name}")
         people.remove_cluster(database, row)
@@ -232,7 +232,7 @@ def abandon(app: App, name: str, *, yes: bool) -> None:
 
     For a cluster that nobody will ever reach again. It goes offline; jobs there fail (JobFailed), those that are being
     aborted are Aborted, one whose end was seen ends so; its pools are Deleted. Jobs that wait go elsewhere. No cloud is
-    asked: what does live there after all runs on, unseen.
+    asked: what does live there after all runs on, unseen. NAME may be the cluster's id, for one whose row was deleted.
 
     \b
     Example:
@@ -240,17 +240,27 @@ def abandon(app: App, name: str, *, yes: bool) -> None:
     """
     from falcon_rm import clearing
     from falcon_rm.cloud import people
+    from falcon_rm.core.actions import Note
     from falcon_rm.core.messages import Messages
+    from falcon_rm.ports import Refused
 
     with app.database() as database, app.store() as store:
-        row = people.read_cluster(database, name)
-        left = clearing.living(store.read(), row.id)
+        rows = store.read()
+        row = next((row for row in rows.clusters if name in (row.name, row.id)), None)
+        cluster_id = row.id if row else name
+        left = clearing.living(rows, cluster_id, people.read_strays(database, cluster_id))
+        if not row and not left:
+            raise Refused(f"there is no cluster {name!r}")
         if not yes:
             click.echo(f"cluster/{name} goes offline; written off: {_listed(left.named()) or 'nothing'}")
             click.confirm("Is it gone for good?", abort=True)
-        people.set_cluster(database, name, {"status": "offline"}, kind="cluster abandoned")
+        if row:
+            people.set_cluster(database, row.name, {"status": "offline"}, kind="cluster abandoned")
+        else:
+            store.note(Note("cluster abandoned", f"cluster/{name}", "its row is gone"))
+        people.write_off_strays(database, cluster_id)
         messages = Messages(app.settings().limits.language)
-        left = clearing.write_off(store, row.id, name, messages)
+        left = clearing.write_off(store, cluster_id, row.name if row else name, messages)
     if left:
         raise click.ClickException(f"cluster {name!r} still has {_listed(left.named())}: try again")
     click.echo(f"cluster/{name} abandoned")

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from falcon_rm import cli_cluster
 from falcon_rm.cli import build, commands
+from falcon_rm.cloud import people
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.core.actions import NOW, Change, EnsureSlot, GiveUp, RecordHealth, RetirePool
 from falcon_rm.core.model import Pool
@@ -157,6 +158,63 @@ def test_remove_is_refused_while_anything_lives(site: Site) -> None:
     assert 1 == len(site.store.read().clusters)
 
 
+STRAY = (
+    "INSERT INTO workloads (cluster_id, name, job_id, attempt, uid, stop_at) VALUES (%s, 'falcon-j1', 'j1', 1, %s, %s)"
+)
+
+
+def left_behind(site: Site, uid: str | None = "u1", stop_at: str | None = None) -> None:
+    """Leave a Kubernetes Job of j1, a job without a pool."""
+    site.store.database.unit(lambda run: run.must(STRAY, (site.cluster.id, uid, stop_at)))
+    site.falcon("cluster", "set", "tpu-1", "--status", "offline")
+
+
+@pytest.mark.every_server
+@pytest.mark.parametrize("command", [("remove", "tpu-1"), ("set", "tpu-1", "--gke-name", "other")])
+def test_a_job_whose_row_is_gone_counts(site: Site, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """A CPU job whose row upstream deleted may run on, so its cluster stays, also if it is seen only at the end."""
+    left_behind(site)
+    result = site.falcon("cluster", *command)
+    assert (1, True) == (result.exit_code, "still has work/falcon-j1 (its job is gone);" in result.stderr)
+    monkeypatch.setattr(people, "read_strays", lambda *_: ())
+    result = site.falcon("cluster", *command)
+    assert (1, True) == (result.exit_code, result.stderr.endswith(": drain it first\n"))
+    assert [site.cluster.path] == [cluster.path for cluster in site.store.read().clusters]
+
+
+@pytest.mark.every_server
+@pytest.mark.parametrize("why", ["never made", "asked to go", "ended"])
+def test_a_job_that_is_no_more_does_not_count(site: Site, why: str) -> None:
+    """A cluster is not kept for ever by what is over, or was never made."""
+    if why == "ended":
+        site.falcon("submit", "-f", "-", text=json.dumps(JOB))
+        site.change("Pending", "Failed/JobFailed", 0, columns={"attempt": 1})
+        site.store.database.unit(lambda run: run.must("DELETE FROM job"))
+    left_behind(site, None if why == "never made" else "u1", "2026-01-01" if why == "asked to go" else None)
+    assert "cluster/tpu-1 removed\n" == site.falcon("cluster", "remove", "tpu-1").stdout
+
+
+@pytest.mark.every_server
+def test_abandon_writes_off_a_job_whose_row_is_gone(site: Site) -> None:
+    """It is named with the rest, and keeps the cluster no more."""
+    left_behind(site)
+    result = site.falcon("cluster", "abandon", "tpu-1", text="y\n")
+    assert "cluster/tpu-1 goes offline; written off: work/falcon-j1 (its job is gone)" == result.stdout.splitlines()[0]
+    assert (0, 0) == (result.exit_code, site.falcon("cluster", "remove", "tpu-1").exit_code)
+
+
+def test_abandon_a_cluster_whose_row_is_gone(site: Site) -> None:
+    """By its id: what somebody stranded there with SQL ends like on any other (P77)."""
+    site.run()
+    site.falcon("abort", "j1")
+    site.store.database.unit(lambda run: run.must("DELETE FROM clusters"))
+    assert 0 == site.falcon("cluster", "abandon", site.cluster.id, "--yes").exit_code
+    assert ("Aborted", ()) == (site.row()[0], site.store.read().pools)
+    assert [f"cluster/{site.cluster.id}"] == site.audit("cluster abandoned")
+    assert 1 == site.falcon("cluster", "abandon", site.cluster.id, "--yes").exit_code
+
+
+@pytest.mark.every_server
 @pytest.mark.parametrize("option", ["--project=other-project", "--location=us-east1", "--gke-name=other"])
 def test_move_is_refused_while_anything_lives(site: Site, option: str) -> None:
     """The row names the same GKE cluster while a job runs there, else it would run again elsewhere (design.md 3)."""
@@ -182,6 +240,7 @@ def test_its_own_name_is_no_move(site: Site) -> None:
     assert site.cluster.path == site.store.read().clusters[0].path
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize(
     ("command", "more", "text"),
     [

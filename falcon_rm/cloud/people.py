@@ -22,12 +22,22 @@ INSERT_JOB = """
 """
 ABORT = f"UPDATE job SET status = 'Aborting', aborting_at = COALESCE(aborting_at, NOW(6)) WHERE id = %s AND {LIVE}"
 
+STRAY = """
+    t.uid IS NOT NULL AND t.stop_at IS NULL AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = t.job_id)
+      AND NOT EXISTS (
+        SELECT 1 FROM job_events e WHERE e.job_id = t.job_id AND e.attempt = t.attempt
+          AND e.to_status IN ('Succeeded', 'Failed', 'Aborted')
+      )
+"""
+"""A Kubernetes Job that may run: its job's row was deleted before the end, and no pass has asked it to go yet."""
+
 IS_EMPTY = f"""
       NOT EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = clusters.id AND p.state <> 'Deleted')
       AND NOT EXISTS (
         SELECT 1 FROM job j WHERE j.cluster_id = clusters.id AND j.{LIVE}
           AND NOT (j.status = 'Pending' AND COALESCE(j.reason, 'Waiting') IN ('Waiting', 'ClusterBusy'))
       )
+      AND NOT EXISTS (SELECT 1 FROM workloads t WHERE t.cluster_id = clusters.id AND {STRAY})
 """
 """Nothing lives there; checked again where it counts: a pass that read the cluster before may still write."""
 
@@ -113,6 +123,18 @@ def remove_cluster(database: Database, cluster: Cluster) -> None:
 
     if not _done(database, work):
         raise Refused(f"cluster {cluster.name!r} is active, or something lives there: drain it first")
+
+
+def read_strays(database: Database, cluster_id: str) -> tuple[str, ...]:
+    """Return the Kubernetes Jobs on a cluster that may run though their job's row is gone, by name."""
+    found = database.rows(f"SELECT t.name FROM workloads t WHERE t.cluster_id = %s AND {STRAY}", (cluster_id,))
+    return tuple(sorted(str(name) for (name,) in found))
+
+
+def write_off_strays(database: Database, cluster_id: str) -> None:
+    """Count these Jobs as gone."""
+    sql = f"UPDATE workloads t SET t.stop_at = NOW(6) WHERE t.cluster_id = %s AND {STRAY}"
+    database.unit(lambda run: run.write(sql, (cluster_id,)))
 
 
 def read_cluster(database: Database, name: str) -> Cluster:
