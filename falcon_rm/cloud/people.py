@@ -134,7 +134,11 @@ def read_strays(database: Database, cluster_id: str) -> tuple[str, ...]:
 def write_off_strays(database: Database, cluster_id: str) -> None:
     """Count these Jobs as gone."""
     sql = f"UPDATE workloads t SET t.stop_at = NOW(6) WHERE t.cluster_id = %s AND {STRAY}"
-    database.unit(lambda run: run.write(sql, (cluster_id,)))
+
+    def work(run: Run) -> None:
+        run.write(sql, (cluster_id,))
+
+    database.unit(work)
 
 
 def read_cluster(database: Database, name: str) -> Cluster:

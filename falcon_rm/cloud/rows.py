@@ -202,19 +202,19 @@ def named(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `SELECT names ...rest` as dicts; *rest* calls the table t."""
     times = {name for name in names if name == "at" or name.endswith("_at")}
-    columns = [
-        f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', t.{name})"
-        if name in times
-        else f"COALESCE(t.{name}, 0)"
-        if name in COUNTERS
-        else f"t.{name}"
-        for name in names
-    ]
-    for values in database.rows(f"SELECT {', '.join(columns)} {rest}", arguments):
+    columns = ", ".join(
+        f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', t.{name})" if name in times else _whole(name) for name in names
+    )
+    for values in database.rows(f"SELECT {columns} {rest}", arguments):
         row = dict(zip(names, values, strict=True))
         for name in times:
             row[name] = seconds(row[name])
         yield row
+
+
+def _whole(name: str) -> str:
+    """Return what reads a column that is no time."""
+    return f"COALESCE(t.{name}, 0)" if name in COUNTERS else f"t.{name}"
 
 
 def seconds(microseconds: object) -> float | None:
