@@ -155,7 +155,7 @@ class Messages:
 
 def moment(at: float) -> str:
     """Return a time as people read it: UTC, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def span(seconds: float) -> str:

@@ -197,11 +197,13 @@ def account(lives: Iterable[Life], now: float, by: Sequence[str] = (), window: W
         by: names of KEYS; none: one row for everything.
         window: what counts.
     """
-    sums: dict[Key, dict[Use, float]] = {}
+    sums, parts = dict[Key, dict[Use, float]](), [KEYS[name] for name in by]
     for whole in all_stretches(lives, now, window):
         for stretch in by_day(whole) if "day" in by else (whole,):
-            uses = sums.setdefault(tuple(KEYS[name](stretch) for name in by), dict.fromkeys(Use, 0.0))
-            uses[stretch.use] += stretch.seconds * stretch.life.chips
+            key = tuple(part(stretch) for part in parts)
+            if key not in sums:
+                sums[key] = dict.fromkeys(Use, 0.0)
+            sums[key][stretch.use] += stretch.seconds * stretch.life.chips
     if not by:
         sums.setdefault((), dict.fromkeys(Use, 0.0))
     ordered = sorted(sums, key=lambda key: tuple((part is None, part or "") for part in key))
