@@ -274,11 +274,13 @@ def _https(setting: Setting, text: str) -> str:
 def _template(_: Setting, text: str) -> str:
     allowed = "a relative path that holds {pod_name} and may hold {job_id}"
     try:
-        names = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        fields = [field for _, *field in Formatter().parse(text) if field[0] is not None]
     except ValueError:
         raise ValueError(allowed) from None
+    names = {name for name, _, _ in fields}
     if (
         "pod_name" not in names
+        or any(form or conversion for _, form, conversion in fields)
         or not names <= {"pod_name", "job_id"}
         or text.startswith("/")
         or ".." in text.split("/")

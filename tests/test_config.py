@@ -33,7 +33,8 @@ def test_every_bound_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("90", 90), ("90s", 90), ("15m", 900), ("6h", 21600), ("0.5s", 0.5), ("1.5m", 90), ("7d", 604_800)]
+    ("text", "expected"),
+    [("90", 90), ("90s", 90), ("15m", 900), ("6h", 21600), ("0.5s", 0.5), ("1.5m", 90), ("7d", 604_800)],
 )
 def test_durations(text: str, expected: float) -> None:
     """A duration is a number with an optional unit."""
@@ -91,6 +92,16 @@ def test_bounds_from_the_environment() -> None:
         ),
         ("FALCON_LOG_PATH_TEMPLATE", "logs/{pod_name", "a relative path that holds {pod_name} and may hold {job_id}"),
         ("FALCON_LOG_PATH_TEMPLATE", "/{pod_name}", "a relative path that holds {pod_name} and may hold {job_id}"),
+        (
+            "FALCON_LOG_PATH_TEMPLATE",
+            "logs/{pod_name!r}",
+            "a relative path that holds {pod_name} and may hold {job_id}",
+        ),
+        (
+            "FALCON_LOG_PATH_TEMPLATE",
+            "{job_id:>5}/{pod_name}",
+            "a relative path that holds {pod_name} and may hold {job_id}",
+        ),
         (
             "FALCON_LOG_PATH_TEMPLATE",
             "{actor}/{pod_name}",

@@ -5,7 +5,7 @@ How long a job keeps off a cluster on which its leases failed (design.md 3 and 4
 2. Doubling and bounded; what was before the last run does not count.
 """
 
-from falcon_rm.core.model import Job
+from falcon_rm.core.model import Failure, Job
 from falcon_rm.core.scene import Scene
 
 BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"})
@@ -15,15 +15,20 @@ BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"
 def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
     """Return until when a job does not try a cluster again, worked out from its leases that failed there; None: now."""
     bounds = scene.bounds
-    failed = [
-        failure
-        for failure in scene.failures.get((job.id, cluster_id), ())
-        if backoff_ends(failure.ended) and failure.at > (job.started_at or 0)
-    ]
+    failed = failed_leases(job, cluster_id, scene)
     until = max((failure.at for failure in failed), default=0.0) + backoff(len(failed), scene) if failed else 0.0
     if job.cluster_id == cluster_id and job.retry_at is not None:
         until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
     return until if until > scene.snapshot.now else None
+
+
+def failed_leases(job: Job, cluster_id: str, scene: Scene) -> list[Failure]:
+    """Return how the job's leases on a cluster ended since it last ran, those that keep it off that cluster."""
+    return [
+        failure
+        for failure in scene.failures.get((job.id, cluster_id), ())
+        if backoff_ends(failure.ended) and failure.at > (job.started_at or 0)
+    ]
 
 
 def backoff_ends(ended: str) -> bool:

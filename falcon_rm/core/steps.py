@@ -13,7 +13,7 @@ from attrs import evolve
 
 from falcon_rm.core import dispatch, names, narrate
 from falcon_rm.core.actions import NOW, Action, CreatePool, ResumeWork, SubmitWork, Value
-from falcon_rm.core.backoff import backoff, backoff_ends
+from falcon_rm.core.backoff import backoff, backoff_ends, failed_leases
 from falcon_rm.core.case import Case
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Timing, Verb
 from falcon_rm.core.model import InvalidSpec, Pool
@@ -263,9 +263,8 @@ def _retry_at(case: Case, ended: str) -> float | None:
     """Return until when the job stays off this cluster after one more such end; None if it need not."""
     if not backoff_ends(ended):
         return None
-    earlier = case.scene.failures.get((case.job.id, case.job.cluster_id or ""), ())
-    count = 1 + sum(1 for f in earlier if backoff_ends(f.ended) and f.at > (case.job.started_at or 0))
-    return case.scene.snapshot.now + backoff(count, case.scene)
+    earlier = failed_leases(case.job, case.job.cluster_id or "", case.scene)
+    return case.scene.snapshot.now + backoff(len(earlier) + 1, case.scene)
 
 
 def _fail(case: Case) -> Action:
@@ -323,10 +322,8 @@ def _finish(case: Case) -> Action:
     job = case.job
     status, reason = FINAL[job.outcome or Outcome.JOB_FAILED]
     if status is Status.PENDING:
-        ended = "nodes" if job.outcome == Outcome.YIELD else "lost"
-        earlier = case.scene.failures.get((job.id, job.cluster_id or ""), ())
-        last = max((failure.at for failure in earlier if backoff_ends(failure.ended)), default=None)
-        retry_at = last + backoff(len(earlier), case.scene) if ended == "nodes" and last is not None else None
+        failed = failed_leases(job, job.cluster_id or "", case.scene) if job.outcome == Outcome.YIELD else []
+        retry_at = max(each.at for each in failed) + backoff(len(failed), case.scene) if failed else None
         columns: dict[str, Value] = {**BARE, "supply_mode": None, "retry_at": retry_at}
         return case.change("tries again", to_status=status, to_reason=reason, columns=columns, frees_slot=True)
     text = "" if status is Status.SUCCEEDED else job.message

@@ -32,7 +32,7 @@ def translating(call: Call) -> Iterator[None]:
     try:
         yield
     except KubeError as error:
-        reason, text = ("", error.raw) if error.raw is not None else (error.reason, error.message)
+        reason, text = ("", error.raw) if error.raw is not None else (error.reason or "Unknown", error.message)
         kind = classify_kubernetes(call=call, status=error.status, reason=reason, text=text)
         raise (ExpiredError if error.status == 410 else CloudError)(kind, text) from error
     except Hang as error:

@@ -191,6 +191,7 @@ def test_pods_that_no_node_takes_are_explained() -> None:
     ("error", "kind"),
     [
         (KubeError(403, "Forbidden", 'admission webhook "w" denied the request: no'), ErrorKind.PERMANENT),
+        (KubeError(400, "", 'admission webhook "w" denied the request: no'), ErrorKind.PERMANENT),
         (KubeError(503, "ServiceUnavailable", "no"), ErrorKind.UNKNOWN),
         (KubeError(502, "", "", raw="<html>bad gateway</html>"), ErrorKind.UNKNOWN),
         (KubeError(403, "Forbidden", 'User "system:anonymous" cannot create resource'), ErrorKind.UNKNOWN),

@@ -261,6 +261,15 @@ def test_yielded_run_waits_again_with_a_backoff() -> None:
     assert NOW + 50 == made.columns["retry_at"]
 
 
+def test_yielded_run_forgets_what_keeps_it_off_no_more() -> None:
+    """Neither what was before its last run nor the cluster's own trouble makes its back-off longer (design.md 3)."""
+    of = job("j1", "Running", outcome="Yield", message="late", started_at=NOW - 500)
+    ends = (("quota", NOW - 900), ("nodes", NOW - 800), ("cluster", NOW - 300), ("nodes", NOW - 10))
+    failures = tuple(Failure("j1", "c1", ended, at) for ended, at in ends)
+    shown = (view(looked_at=frozenset({"falcon-j1"})),)
+    assert NOW + 50 == change(snapshot(of, views=shown, failures=failures)).columns["retry_at"]
+
+
 # --- rows that make no sense
 
 
