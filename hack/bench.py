@@ -1,13 +1,15 @@
 """
 What size costs, as one table: what was measured, how large it was, the figure, the target, and the machine.
 
-1. A figure is the best of several: what else runs on the machine only makes it worse.
+1. A figure is the best of several: what else runs on the machine only makes it worse. Beside it stands the time of the
+   processor that it took, a server's excepted: what else runs hardly touches that.
 2. The world is the tests' large one, made by Falcon's own passes; the tables are filled by the server itself.
 """
 
 import gc
 import os
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -95,6 +97,18 @@ class Figure:
     size: str
     figure: str
     target: str = ""
+    processor: str = ""
+
+
+@frozen
+class Took:
+    """How long something took, and how long of that the processor worked for it; seconds."""
+
+    whole: float
+    processor: float
+
+    def __sub__(self, other: "Took") -> "Took":
+        return Took(self.whole - other.whole, self.processor - other.processor)
 
 
 def main() -> int:
@@ -102,7 +116,7 @@ def main() -> int:
     python, cores = platform.python_version(), os.cpu_count()
     servers = [kind for kind in private_mysql.SERVERS if private_mysql.is_there(kind)]
     print(f"{cores} cores, Python {python}, {platform.machine()}, servers: {', '.join(servers)}")
-    tell(Figure("what", "size", "figure", "target"))
+    tell(Figure("what", "size", "figure", "target", "processor"))
     for figure in chain(in_memory(), *map(on_server, servers), memory()):
         tell(figure)
     return 0
@@ -113,12 +127,12 @@ def in_memory() -> Iterator[Figure]:
     falcon = large_world(jobs=1000, pools=300, clusters=20)
     seen = snapshot_of(falcon)
     size = "1,000 jobs, 300 pools, 20 clusters"
-    yield Figure("plan()", size, milliseconds(best(lambda: plan(seen))), "50 ms")
+    yield timed("plan()", size, best(lambda: plan(seen)), 0.05)
     waiting = [job for job in seen.jobs if job.reason]
     more = [evolve(job, id=f"{job.id}-{copy}") for copy in range(1, 13) for job in waiting]
     larger = evolve(seen, jobs=tuple(sorted([*seen.jobs, *more][:LIVE], key=lambda job: (job.created_at, job.id))))
-    yield Figure("plan()", "10,000 jobs, 300 pools, 20 clusters", milliseconds(best(lambda: plan(larger))))
-    yield Figure("idle pass", size, milliseconds(best(falcon.step)))
+    yield timed("plan()", "10,000 jobs, 300 pools, 20 clusters", best(lambda: plan(larger)))
+    yield timed("idle pass", size, best(falcon.step))
 
 
 def snapshot_of(falcon: Falcon) -> Snapshot:
@@ -132,12 +146,12 @@ def on_server(kind: str) -> Iterator[Figure]:
     with private_mysql.serving(kind, "falcon") as url:
         database = Database(parse_url(url), timeout=300)
         fill(database)
-        yield Figure("reading the rows", size, seconds(best(lambda: read_rows(database))), "0.5 s")
+        yield timed("reading the rows", size, best(lambda: read_rows(database)), 0.5)
         for command, target in COMMANDS.items():
             took = best(partial(start, url, "-m", "falcon_rm", *command.split()))
-            yield Figure(f"falcon-rm {command}", size, seconds(took), f"{target:g} s")
+            yield timed(f"falcon-rm {command}", size, took, target)
         took = best(partial(start, url, "-c", CLIENTS)) - best(partial(start, url, "-c", ""))
-        yield Figure("loading the clouds' clients", "plan, explain, run where a cluster is registered", seconds(took))
+        yield timed("loading the clouds' clients", "plan and explain, where a cluster is registered", took)
         database.close()
 
 
@@ -185,29 +199,35 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def best(act: Callable[[], object]) -> float:
-    """Return the least seconds that something took."""
+def best(act: Callable[[], object]) -> Took:
+    """Return the least that something took."""
     found = []
     for _ in range(TIMES):
-        began = time.perf_counter()
+        began = now()
         act()
-        found.append(time.perf_counter() - began)
-    return min(found)
+        found.append(now() - began)
+    return Took(min(each.whole for each in found), min(each.processor for each in found))
 
 
-def seconds(value: float) -> str:
+def now() -> Took:
+    """Return what time it is, and how long the processor has worked for this process and those that it awaited."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Took(time.perf_counter(), time.process_time() + children.ru_utime + children.ru_stime)
+
+
+def timed(what: str, size: str, took: Took, target: float | None = None) -> Figure:
+    """Return the row of something that took time."""
+    return Figure(what, size, span(took.whole), "" if target is None else span(target), span(took.processor))
+
+
+def span(seconds: float) -> str:
     """Return seconds for the table."""
-    return f"{value:.2f} s"
-
-
-def milliseconds(value: float) -> str:
-    """Return milliseconds for the table."""
-    return f"{value * 1000:.0f} ms"
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def tell(row: Figure) -> None:
     """Print a row."""
-    print(f"{row.what:37} {row.size:48} {row.figure:>10}  {row.target}".rstrip(), flush=True)
+    print(f"{row.what:37} {row.size:48} {row.figure:>10} {row.processor:>10}  {row.target}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

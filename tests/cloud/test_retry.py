@@ -1,5 +1,7 @@
 """Deadlines, second tries and the credential behind them."""
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -166,6 +168,22 @@ def test_clouds_cost_nothing_before_they_are_asked() -> None:
     clouds.kubernetes(Cluster(id="c", name="c", project="p", location="l", tpu_type="v7x"), info)
     assert (clouds.gke, clouds.compute) == (clouds.gke, clouds.compute)
     clouds.close()
+
+
+def test_client_libraries_come_when_they_are_needed() -> None:
+    """Making the clouds of a pass loads no client library, and a look at Jobs not all of Kubernetes' kinds."""
+    script = """
+import sys
+from falcon_rm.cloud.clouds import GoogleClouds
+from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.model import Cluster
+clouds = GoogleClouds(credential=lambda: None)
+assert not {"google.auth", "google.api_core", "grpc", "kubernetes", "requests"} & set(sys.modules)
+clouds.kubernetes(Cluster("c", "c", "p", "l", "v6e"), ClusterInfo((), None, None, "gke.goog"))
+assert "kubernetes" in sys.modules
+assert not {"kubernetes.client.api.core_v1_api", "google.cloud.container_v1"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
 
 
 def test_every_request_counts_by_how_it_went() -> None:
