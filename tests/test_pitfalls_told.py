@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from attrs import evolve
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault, Under
 from cloudsim.gke_pools import Doom
@@ -264,3 +265,45 @@ def test_release_that_hangs_is_told_with_the_end() -> None:
     falcon.sim.faults.clear()
     falcon.settle()
     assert [] == falcon.leftovers()
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_end_that_waits_for_a_cluster_says_so(language: str) -> None:
+    """An outcome whose cluster cannot be read says that beside its own text for as long as it lasts (contract.md 3)."""
+    falcon = Falcon()
+    falcon.bounds = evolve(falcon.bounds, language=language)
+    falcon.sim.default_workload = OUT_OF_MEMORY
+    falcon.submit("j1")
+    falcon.until(lambda: falcon.job("j1").outcome is not None)
+    said = falcon.job("j1").message or ""
+    falcon.cut_off("c1")
+    falcon.passes(5)
+    message = falcon.job("j1").message or ""
+    assert (True, 1) == (message.startswith(f"{said}; "), message.count("falcon-rm cluster abandon")), message
+    falcon.sim.faults.clear()
+    falcon.settle()
+    assert ("Failed/JobFailed", said) == (falcon.state("j1"), falcon.job("j1").message)
+
+
+def test_flex_start_job_that_is_not_submitted_says_why() -> None:
+    """What Kubernetes answers to the submit is told while the nodes are waited for (P105)."""
+    falcon = Falcon()
+    webhook = KubeError(500, "InternalError", 'failed calling webhook "x": no endpoints')
+    fault = falcon.sim.faults.add(Fault("kube.create.jobs", times=None, error=webhook))
+    falcon.submit("j1", spec(mode="flex-start"))
+    falcon.until_state("j1", "Pending/WaitingForNode")
+    falcon.until(lambda: "no endpoints" in (falcon.job("j1").message or ""), seconds=60)
+    falcon.sim.faults.remove(fault)
+    falcon.until(lambda: "no endpoints" not in (falcon.job("j1").message or ""), seconds=60)
+
+
+def test_pool_that_others_delete_while_it_is_made_is_told() -> None:
+    """Its job is not told for hours that the pool is created (P105)."""
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.until_state("j1", "Pending/Provisioning")
+    falcon.passes(2)
+    falcon.sim.gke.pools.find(falcon.clusters["c1"].path, "falcon-j1").status = "STOPPING"
+    falcon.passes(1)
+    words = "Creating node pool (supply: on-demand)...; node pool falcon-j1 is being deleted by others"
+    assert ("Pending/Provisioning", words) == (falcon.state("j1"), falcon.job("j1").message)

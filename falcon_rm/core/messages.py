@@ -6,6 +6,7 @@ Every sentence a user sees, in Chinese and English: the same facts in both.
 3. Positions are exact for the first 100 of a queue and rounded behind.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -106,6 +107,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "release-stuck": ("资源释放超时: {text}", "the release is stuck: {text}"),
 }
 
+UNREAD = re.compile(
+    "(^|; )("
+    + "|".join(
+        re.escape(sentence).replace(re.escape("{cluster}"), "[^;]*").replace(re.escape("{why}"), ".*")
+        for sentence in SENTENCES["unread"]
+    )
+    + ")$"
+)
+"""That a cluster cannot be read, with all that follows it, at the end of a message of either language."""
+
 EXACT_POSITIONS = 100
 NAMES_AHEAD = 5
 
@@ -123,6 +134,10 @@ class Messages:
     def join(self, *sentences: str | None) -> str:
         """Return the sentences that are there as one line."""
         return clean("; ".join(sentence for sentence in sentences if sentence))
+
+    def without_unread(self, message: str) -> str:
+        """Return a message that stands without the word that its cluster cannot be read."""
+        return UNREAD.sub("", message)
 
     def queue(self, position: int, ahead: Sequence[tuple[str, str]]) -> str:
         """Return the queue's sentence; *ahead* has (actor, name) of the jobs before it, nearest to the slot first."""

@@ -13,7 +13,7 @@ from falcon_rm.core.live import LiveWork, Pod
 from falcon_rm.core.machine import VANISHED, Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job, TaskSpec
-from falcon_rm.core.scene import Scene, work_name
+from falcon_rm.core.scene import ACQUIRING, Scene, work_name
 from falcon_rm.core.situation import pool_fault
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Outcome, Reason
 
@@ -21,17 +21,19 @@ from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Outcome, Reason
 
 
 def progress(case: Case) -> str | None:
-    """Return the text of a job that waits for something; None to leave what stands (an outcome's text, an end)."""
+    """Return the text of a job that waits for something; None to leave what stands (in a queue, an end)."""
     job, messages = case.job, case.messages
     phase = case.situation.phase
-    if phase in (Phase.TERMINAL, Phase.ENDING, Phase.NEW, Phase.WAITING):
+    if phase in (Phase.TERMINAL, Phase.NEW, Phase.WAITING):
         return None
     unread = PoolSeen.UNKNOWN is case.situation.pool or WorkSeen.UNKNOWN is case.situation.work
-    text = _standing(job, phase, case.scene, messages)
+    text = end(case) if phase is Phase.ENDING else _standing(job, phase, case.scene, messages)
+    if case.situation.pool is PoolSeen.STOPPING and phase in (*ACQUIRING, Phase.DISPATCHING):
+        text = messages.join(text, messages.say("pool-stopping", pool=job.node_pool_name))
     if not unread:
         return text
     name, why = _why_unread(case)
-    hint = messages.say("unread-stuck") if phase is Phase.ABORTING else None
+    hint = messages.say("unread-stuck") if phase in (Phase.ENDING, Phase.ABORTING) else None
     return messages.join(text, messages.say("unread", cluster=name, why=why), hint)
 
 
@@ -57,7 +59,10 @@ def _standing(job: Job, phase: Phase, scene: Scene, messages: Messages) -> str:
             view = scene.views.get(job.cluster_id or "")
             ready = view.ready_nodes.get(job.node_pool_name or "", 0) if view else 0
             hosts = pool.hosts if pool else 0
-            return messages.say("waiting-for-node", pool=job.node_pool_name, ready=ready, hosts=hosts)
+            text = messages.say("waiting-for-node", pool=job.node_pool_name, ready=ready, hosts=hosts)
+            work = scene.work_of(job)
+            sent = work is not None and not scene.is_prepared(job, work)
+            return messages.join(text, None if sent else _submit_error(job, scene))
         case Phase.DISPATCHING:
             return _dispatching(job, scene, messages)
         case Phase.RUNNING:
@@ -85,9 +90,7 @@ def _dispatching(job: Job, scene: Scene, messages: Messages) -> str:
     text = messages.say("dispatching-cpu" if job.topology == CPU_TOPOLOGY else "dispatching")
     work, seen = scene.work_of(job), scene.pods_of(job)
     if work is None or seen is None or scene.is_prepared(job, work):
-        submission = scene.submission_of(job)
-        fault = submission.error if submission else None
-        return messages.join(text, fault.text if fault else None)
+        return messages.join(text, _submit_error(job, scene))
     if work.suspended:
         return messages.join(text, messages.say("suspended"))
     reasons = _held_up(job, work, seen, scene)
@@ -163,19 +166,24 @@ def outcome(word: str, case: Case) -> str:
         case Outcome.TIMEOUT:
             return messages.say("timeout", limit=case.job.timeout_seconds)
         case Outcome.JOB_SUBMIT_FAILED:
-            return messages.say("submit-failed", text=_submit_error(case))
+            return messages.say("submit-failed", text=_submit_error(case.job, case.scene))
         case Outcome.YIELD:
             denied = case.situation.work is WorkSeen.DENIED
-            text = _submit_error(case) if denied else pool_trouble(case)
+            text = _submit_error(case.job, case.scene) if denied else pool_trouble(case)
             return messages.say("retry", attempt=case.job.attempt, text=text)
         case Outcome.LOST:
             return messages.say("retry", attempt=case.job.attempt, text=_lost(case))
     return _job_failed(case)
 
 
-def _submit_error(case: Case) -> str:
-    job = case.job
-    submission = case.scene.submission_of(job)
+def end(case: Case) -> str:
+    """Return the text that was written with the outcome."""
+    return case.messages.without_unread(case.job.message or "")
+
+
+def _submit_error(job: Job, scene: Scene) -> str:
+    """Return why the Job is not submitted, or not let go."""
+    submission = scene.submission_of(job)
     return submission.error.text if submission and submission.error else ""
 
 

@@ -65,7 +65,7 @@ def _spoilt(fault: InvalidSpec, case: Case) -> Action:
 def _wait(case: Case) -> Action | None:
     """Refresh the text for people; write nothing if its facts are the same."""
     text = narrate.progress(case)
-    if text is None or text == case.job.message:
+    if text is None or text == (case.job.message or ""):
         return None
     return case.change("what it waits for", message=text)
 
@@ -326,7 +326,7 @@ def _finish(case: Case) -> Action:
         retry_at = max(each.at for each in failed) + backoff(len(failed), case.scene) if failed else None
         columns: dict[str, Value] = {**BARE, "supply_mode": None, "retry_at": retry_at}
         return case.change("tries again", to_status=status, to_reason=reason, columns=columns, frees_slot=True)
-    text = "" if status is Status.SUCCEEDED else job.message
+    text = "" if status is Status.SUCCEEDED else narrate.end(case)
     if case.situation.timing is Timing.OVERDUE:
         text = case.messages.join(text, narrate.stuck(case))
     return case.change("nothing is left of it", to_status=status, to_reason=reason, message=text, frees_slot=True)
