@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from attrs import define, field
 
 from falcon_rm.core.live import ClusterInfo
+from falcon_rm.core.manifest import NAMESPACE, SERVICE_ACCOUNT
 from falcon_rm.core.model import Cluster
 from falcon_rm.core.room import reservation_path
 from falcon_rm.core.shapes import MACHINES
@@ -19,8 +20,6 @@ from falcon_rm.core.words import CloudError, ErrorKind
 from falcon_rm.finding import Finding, failed, ok, refused, unknown
 from falcon_rm.observe import find_zone
 from falcon_rm.ports import Inspection, Rights
-
-NAMESPACE, SERVICE_ACCOUNT = "falcon-jobs", "falcon-job"
 
 RIGHTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("batch", "jobs", ("get", "list", "create", "patch", "delete")),

@@ -10,10 +10,8 @@ from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database
 from falcon_rm.cloud.history import cluster_names
-from falcon_rm.cloud.rows import named, seconds
+from falcon_rm.cloud.rows import NOW, named, seconds
 from falcon_rm.core.usage import Lease, Life, Window
-
-NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
 
 POOL = (
     "cluster_id", "name", "topology", "chips", "mode", "reservation", "requested_at", "seen_at", "deleting_at",

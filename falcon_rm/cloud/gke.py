@@ -47,8 +47,6 @@ TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 CONSOLIDATION_SECONDS = (60, 86400)
 POLICY_TOPOLOGY = re.compile(r"\d+x\d+x\d+$")
 """What the name of a workload policy of ours ends with."""
-WORKLOAD_POLICY_TYPES = ("v7x",)
-"""Types whose multi-host pools take a workload policy instead of compact placement."""
 
 Affinity = ReservationAffinity.Type
 AFFINITY = {
@@ -109,8 +107,8 @@ def pool_request(action: CreatePool) -> NodePool:
 
 
 def _placement(action: CreatePool) -> NodePool.PlacementPolicy:
-    if action.pool.tpu_type in WORKLOAD_POLICY_TYPES:
-        return NodePool.PlacementPolicy(policy_name=action.policy or "", tpu_topology=action.pool.topology)
+    if action.policy:
+        return NodePool.PlacementPolicy(policy_name=action.policy, tpu_topology=action.pool.topology)
     return NodePool.PlacementPolicy(type_=NodePool.PlacementPolicy.Type.COMPACT, tpu_topology=action.pool.topology)
 
 

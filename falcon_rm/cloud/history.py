@@ -12,7 +12,7 @@ from typing import Any
 from attrs import fields_dict, frozen
 
 from falcon_rm.cloud.database import Argument, Database
-from falcon_rm.cloud.rows import JOB, job_of, named, read_clusters, seconds
+from falcon_rm.cloud.rows import JOB, NOW, job_of, named, read_clusters, seconds
 from falcon_rm.ports import Refused
 from falcon_rm.story import START, Audit, Entry, Event, History, Known, Lease, merged
 
@@ -22,8 +22,6 @@ Condition = tuple[str, Sequence[Argument]]
 
 KINDS_INSIDE = ("pool", "work", "slot")
 """What the audit's subjects begin with that go on with the id of a cluster."""
-
-NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
 
 NEWEST = """
     SELECT (SELECT COALESCE(MAX(id), 0) FROM job_events), (SELECT COALESCE(MAX(id), 0) FROM audit_events)

@@ -25,12 +25,11 @@ from falcon_rm.cloud.kube_values import POOL_LABEL, kube_event, live_work, pod, 
 from falcon_rm.cloud.retry import Deadline, ask, within
 from falcon_rm.core.errors import Call
 from falcon_rm.core.live import ClusterInfo, KubeEvent, LiveWork, Pod
+from falcon_rm.core.manifest import NAMESPACE, SERVICE_ACCOUNT
 from falcon_rm.core.model import Cluster
 from falcon_rm.core.names import ATTEMPT, JOB_ID
 from falcon_rm.core.words import CloudError, ErrorKind
 
-NAMESPACE = "falcon-jobs"
-SERVICE_ACCOUNT = "falcon-job"
 OURS = (JOB_ID, ATTEMPT)
 """The labels by which a Job found under our name is told to be this attempt's."""
 

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from falcon_rm.cloud.database import Argument, Database
-from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, named, read_health, seconds
+from falcon_rm.cloud.rows import CLUSTER, JOB, LIVE, NOW, named, read_health, seconds
 from falcon_rm.core.words import CPU_TOPOLOGY
 from falcon_rm.overview import SHOWN, SHOWN_WIDE, ClusterRow, JobRow, Overview, PoolRow, QueueRow, Wanted
 from falcon_rm.ports import Refused
 
 ENDS_SEEN, ENDED_SHOWN = 2000, 50
-
-NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
 
 COLUMNS = {None: SHOWN, "name": SHOWN, "wide": SHOWN_WIDE}
 """What each form shows of `job`; the forms for machines everything."""

@@ -76,9 +76,8 @@ BUSY_SINCE = """FROM (
     WHERE j.status = 'Pending' AND j.reason = 'ClusterBusy' GROUP BY e.job_id
 ) t"""
 
-NOW_AND_INSTANCE = """
-    SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6)), value FROM falcon_meta WHERE name = 'instance'
-"""
+NOW = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6))"
+NOW_AND_INSTANCE = f"{NOW}, value FROM falcon_meta WHERE name = 'instance'"
 
 _parse_short = lru_cache(maxsize=20_000)(parse)
 

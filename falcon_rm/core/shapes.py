@@ -29,11 +29,6 @@ class Shape:
         """Chips of the whole slice."""
         return self.chips_per_host * self.hosts
 
-    @property
-    def multi_host(self) -> bool:
-        """Whether the slice has more than one VM, which decides placement, Job mode and Service."""
-        return self.hosts > 1
-
 
 class ShapeError(Exception):
     """A shape that cannot be: the field of the spec, what it holds, and in a few words what is allowed."""
