@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
+from database_roles import url_for
 
 from falcon_rm import __version__
 from falcon_rm.cli import build, commands
@@ -31,10 +33,14 @@ def offline() -> Cli:
 
 
 @pytest.fixture
-def cli(database: str) -> Cli:
-    """The command line on a new database."""
-    app = build({"FALCON_DATABASE_URL": database})
-    return lambda *arguments, **more: CliRunner().invoke(commands, arguments, obj=app, **more)
+def cli(controller_url: str) -> Cli:
+    """The command line on a new database, each command under the role of who gives it."""
+
+    def ask(*arguments: str, **more: Any) -> Result:
+        app = build({"FALCON_DATABASE_URL": url_for(controller_url, arguments)})
+        return CliRunner().invoke(commands, arguments, obj=app, **more)
+
+    return ask
 
 
 def every(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -327,9 +333,9 @@ def test_database_down(tmp_path: Path) -> None:
         assert "hunter2" not in result.output
 
 
-def test_run_ends_on_sigterm(database: str) -> None:
+def test_run_ends_on_sigterm(controller_url: str) -> None:
     """Run goes on until SIGTERM, and then ends with 0."""
-    environment = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": database, "FALCON_INTERVAL": "0.1s"}
+    environment = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": controller_url, "FALCON_INTERVAL": "0.1s"}
     command = [sys.executable, "-m", "falcon_rm", "run"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -44,7 +44,7 @@ CHECKED = [
 class Site:
     """A registered cluster in a simulated cloud where everything is as it should be, until a test breaks it."""
 
-    def __init__(self, database: str, serve: Serve) -> None:
+    def __init__(self, url: str, serve: Serve) -> None:
         self.world = World(seed=1)
         self.cluster = self.world.add_cluster(PATH, (ZONE, "us-central1-a"))
         self.world.add_reservation("my-project", ZONE, "r", "tpu7x-standard-4t", 16)
@@ -55,7 +55,7 @@ class Site:
         kube.create_by_hand("serviceaccounts", "falcon-jobs", {"metadata": {"name": "falcon-job"}})
         self.sim: CloudSim = serve(self.world)
         self.environment = {
-            **self.sim.environment(), "FALCON_DATABASE_URL": database, "FALCON_CALL_TIMEOUT": "2s",
+            **self.sim.environment(), "FALCON_DATABASE_URL": url, "FALCON_CALL_TIMEOUT": "2s",
         }  # fmt: skip
         assert 0 == self.falcon(*ADD).exit_code
 
@@ -83,9 +83,9 @@ class Site:
 
 
 @pytest.fixture
-def site(database: str, serve: Serve) -> Site:
+def site(controller_url: str, serve: Serve) -> Site:
     """A cluster that is whole."""
-    return Site(database, serve)
+    return Site(controller_url, serve)
 
 
 def test_all_is_well(site: Site) -> None:

@@ -21,9 +21,9 @@ Cli = Callable[..., Result]
 
 
 @pytest.fixture
-def cli(database: str) -> Cli:
+def cli(controller_url: str) -> Cli:
     """The command line on a new database."""
-    app = build({"FALCON_DATABASE_URL": database})
+    app = build({"FALCON_DATABASE_URL": controller_url})
     return lambda *arguments: CliRunner().invoke(commands, ["events", *arguments], obj=app)
 
 
@@ -157,13 +157,13 @@ def test_rows_that_come_late(cli: Cli, rows: Database, monkeypatch: pytest.Monke
     )
 
 
-def test_follow_as_a_process(rows: Database, database: str) -> None:
+def test_follow_as_a_process(rows: Database, controller_url: str) -> None:
     """A process tells each entry as it comes, whole lines through a pipe, and SIGINT ends it without a word."""
     event(rows, 1, "before")
     command = [sys.executable, "-m", "falcon_rm", "events", "-f", "--since", "1h", "-o", "json"]
     with subprocess.Popen(
         command,
-        env={"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": database},
+        env={"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": controller_url},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

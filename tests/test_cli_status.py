@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from database_roles import url_for
 from test_cli import ADD, JOB, complaint
 
 from falcon_rm import cli_show
@@ -30,11 +31,11 @@ COLUMNS, LINES = 80, 24
 
 
 @pytest.fixture
-def cli(database: str) -> Cli:
+def cli(database: str, controller_url: str) -> Cli:
     """The command line on a database with a cluster and a few jobs."""
-    app = build({"FALCON_DATABASE_URL": database})
 
     def ask(*arguments: str, **more: str) -> Result:
+        app = build({"FALCON_DATABASE_URL": url_for(controller_url, arguments)})
         return CliRunner().invoke(commands, arguments, obj=app, **more)  # type: ignore[arg-type]
 
     for words in (ADD, ("cluster", "add", "c2", *ADD[3:])):
@@ -138,12 +139,12 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(cli: Cli, database: str) -> Iterator[Callable[..., Terminal]]:
+def terminal(cli: Cli, controller_url: str) -> Iterator[Callable[..., Terminal]]:
     """Open terminals on the database that *cli* filled."""
     opened: list[Terminal] = []
 
     def begin(*arguments: str) -> Terminal:
-        opened.append(Terminal(database, *arguments))
+        opened.append(Terminal(controller_url, *arguments))
         return opened[-1]
 
     yield begin
@@ -201,11 +202,11 @@ def test_tables_on_a_terminal(cli: Cli, terminal: Callable[..., Terminal]) -> No
     assert "long-" * 11 in cli("status").stdout
 
 
-def test_output_that_nobody_reads(database: str, cli: Cli, tmp_path: Path) -> None:
+def test_output_that_nobody_reads(controller_url: str, cli: Cli, tmp_path: Path) -> None:
     """A pipe whose reader has left ends the command without a trace on stderr."""
     del cli
     errors = tmp_path / "errors"
     command = f"{sys.executable} -m falcon_rm status -o name 2>{errors} | true"
-    environment = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": database}
+    environment = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": controller_url}
     subprocess.run(["bash", "-c", command], env=environment, check=True, timeout=30)
     assert "" == errors.read_text(encoding="utf-8")

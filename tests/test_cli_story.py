@@ -10,6 +10,7 @@ from cloudsim.direct import DirectClouds
 from cloudsim.errors import KubeError
 from cloudsim.faults import Fault
 from cloudsim.workload import NEVER_ENDS, Workload
+from database_roles import Roles
 from mysql_store import SteeredStore
 from world import Falcon, cluster, spec
 
@@ -27,13 +28,13 @@ pytestmark = pytest.mark.usefixtures("kept_log")
 class Served(Falcon):
     """A world whose rows are on a server."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, roles: Roles) -> None:
+        self.roles = roles
         super().__init__(cluster("c1", gcs_bucket="b"))
 
     def new_store(self) -> SteeredStore:
         """Return the store over the server."""
-        return SteeredStore.over(self.url)
+        return SteeredStore.under(self.roles)
 
     def rows(self) -> list[Job]:
         """Return every row of `job`."""
@@ -48,7 +49,7 @@ class Served(Falcon):
         app = App(
             settings=Settings,
             store=lambda: nullcontext(self.store),
-            database=lambda: closing(self.store.others),
+            database=lambda: closing(self.store.database),
             clouds=lambda: DirectClouds(self.sim),
             inspection=lambda: pytest.fail("only cluster check inspects"),
         )
@@ -69,9 +70,9 @@ class Served(Falcon):
 
 
 @pytest.fixture
-def falcon(database: str) -> Iterator[Served]:
+def falcon(roles: Roles) -> Iterator[Served]:
     """A world on a fresh database."""
-    served = Served(database)
+    served = Served(roles)
     yield served
     served.store.close_all()
 

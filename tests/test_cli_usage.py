@@ -30,19 +30,19 @@ LEASES = """
 CLUSTER = "INSERT INTO clusters (id, name, project, location, tpu_type) VALUES ('c1', 'tpu-1', 'p', 'us-a1-a', 'v6e')"
 
 
-def usage(database: str, *arguments: str) -> Result:
+def usage(url: str, *arguments: str) -> Result:
     """Run the command."""
-    return CliRunner().invoke(commands, ["usage", *arguments], obj=build({"FALCON_DATABASE_URL": database}))
+    return CliRunner().invoke(commands, ["usage", *arguments], obj=build({"FALCON_DATABASE_URL": url}))
 
 
 @pytest.fixture
-def kept(database: str) -> str:
+def kept(database: str, controller_url: str) -> str:
     """A database whose jobs are deleted: a pool of an hour's waiting and the like, and one that nobody holds."""
     rows = Database(parse_url(database))
     for statement in (POOLS, LEASES, CLUSTER):
         rows.rows(statement)
     rows.close()
-    return database
+    return controller_url
 
 
 def test_table(kept: str) -> None:

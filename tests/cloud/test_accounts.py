@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest, database_server: str) -> Iterator[Stor
     """A store of either kind with a cluster, its clock at START."""
     made: Store = MemoryStore()
     if database_server != "memory":
-        made = SteeredStore.over(request.getfixturevalue("database"))
+        made = SteeredStore.under(request.getfixturevalue("roles"))
     made.add_cluster(CLUSTER)
     yield made
     if isinstance(made, SteeredStore):

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from database_roles import FALCON, UPSTREAM, Roles
 
 from falcon_rm.cloud import people
+from falcon_rm.cloud.database import Database
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.core.actions import Change
 from falcon_rm.core.model import Cluster
@@ -20,15 +22,23 @@ ROW = {"project": "project-1", "location": "us-central1", "tpu_type": "v7x", "zo
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[MySqlStore]:
-    """A fresh store."""
-    with MySqlStore.at(database) as opened:
+def store(roles: Roles) -> Iterator[MySqlStore]:
+    """A fresh store, under the controller's role as operators are."""
+    with MySqlStore(Database(roles.address(FALCON))) as opened:
         yield opened
 
 
-def test_submit(store: MySqlStore) -> None:
+@pytest.fixture
+def upstream(roles: Roles) -> Iterator[Database]:
+    """The same database under upstream's role."""
+    opened = Database(roles.address(UPSTREAM))
+    yield opened
+    opened.close()
+
+
+def test_submit(store: MySqlStore, upstream: Database) -> None:
     """A submitted job has what upstream fills, is Pending, and came now."""
-    people.submit(store.database, [JOB])
+    people.submit(upstream, [JOB])
     rows = store.read()
     (job,) = rows.jobs
     assert ("j1", "ann", "n", 3, 60, "a/b", "Pending", None, 0) == (
@@ -38,44 +48,44 @@ def test_submit(store: MySqlStore) -> None:
     assert 0 <= rows.now - job.created_at < 60
 
 
-def test_submit_all_or_none(store: MySqlStore) -> None:
+def test_submit_all_or_none(store: MySqlStore, upstream: Database) -> None:
     """If one id is there already, nothing is inserted, and the id is named."""
-    people.submit(store.database, [JOB])
+    people.submit(upstream, [JOB])
     with pytest.raises(Refused, match="'j1' is there already"):
-        people.submit(store.database, [NewJob("j0", "ann", "{}"), JOB])
+        people.submit(upstream, [NewJob("j0", "ann", "{}"), JOB])
     assert {"j1": "Pending"} == store.statuses(["j0", "j1"])
 
 
-def test_submit_what_does_not_fit(store: MySqlStore) -> None:
+def test_submit_what_does_not_fit(store: MySqlStore, upstream: Database) -> None:
     """A value too long for its column is refused in words."""
     with pytest.raises(Refused, match="1406"):
-        people.submit(store.database, [NewJob("j" * 65, "ann", "{}")])
+        people.submit(upstream, [NewJob("j" * 65, "ann", "{}")])
 
 
-def test_abort(store: MySqlStore) -> None:
+def test_abort(store: MySqlStore, upstream: Database) -> None:
     """Aborting comes with its time, leaves the version, and the first time stays."""
-    people.submit(store.database, [JOB])
-    people.abort(store.database, "j1")
+    people.submit(upstream, [JOB])
+    people.abort(upstream, "j1")
     first = store.read().jobs[0]
-    people.abort(store.database, "j1")
+    people.abort(upstream, "j1")
     assert (first, "Aborting", 0) == (store.read().jobs[0], first.status, first.version)
     assert first.aborting_at is not None
 
 
 @pytest.mark.parametrize("status", ["Succeeded", "Failed", "Aborted"])
-def test_abort_of_what_has_ended(store: MySqlStore, status: str) -> None:
+def test_abort_of_what_has_ended(store: MySqlStore, upstream: Database, status: str) -> None:
     """A terminal status never changes."""
-    people.submit(store.database, [JOB])
+    people.submit(upstream, [JOB])
     assert store.commit(Change("j1", 0, "Pending", None, status, None, ""))
     with pytest.raises(Refused, match=f"'j1' has ended: {status}"):
-        people.abort(store.database, "j1")
+        people.abort(upstream, "j1")
     assert {"j1": status} == store.statuses(["j1"])
 
 
-def test_abort_of_nothing(store: MySqlStore) -> None:
+def test_abort_of_nothing(store: MySqlStore, upstream: Database) -> None:
     """A job that is not there is named."""
     with pytest.raises(Refused, match="no job 'nope'"):
-        people.abort(store.database, "nope")
+        people.abort(upstream, "nope")
 
 
 def test_clusters(store: MySqlStore) -> None:

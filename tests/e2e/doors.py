@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from cloudsim.tempo import Tempo
 from cloudsim_fixtures import Serve
+from database_roles import Roles
 from wire import Start, StartOnWire, WireFalcon
 from world import Falcon
 
@@ -12,12 +13,12 @@ from falcon_rm.core.model import Bounds, Cluster
 
 
 @pytest.fixture
-def start_on_wire(database: str, serve: Serve) -> Iterator[StartOnWire]:
+def start_on_wire(roles: Roles, serve: Serve) -> Iterator[StartOnWire]:
     """Start Falcon on the wire; its connections end with the test."""
     started: list[WireFalcon] = []
 
     def begin(*clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> WireFalcon:
-        started.append(WireFalcon(*clusters, url=database, serve=serve, bounds=bounds, tempo=tempo))
+        started.append(WireFalcon(*clusters, roles=roles, serve=serve, bounds=bounds, tempo=tempo))
         return started[-1]
 
     yield begin

@@ -21,6 +21,7 @@ from typing import Any
 import demonstration
 from attrs import define, field, frozen
 from click.testing import CliRunner
+from database_roles import url_for
 from demonstration import Cloud, served
 
 from falcon_rm.cli import build, commands
@@ -110,7 +111,7 @@ class Site:
         base = self.folder / f"falcon-{next(self._numbers)}"
         ask = {
             "arguments": arguments,
-            "environment": environment(self.cloud, url, **settings),
+            "environment": environment(self.cloud, url_for(url, arguments), **settings),
             "strike": strike,
             **{kind: str(base.with_suffix(f".{kind}")) for kind in ("out", "err", "code", "struck")},
         }
@@ -164,7 +165,8 @@ def environment(cloud: Cloud, url: str, **settings: str) -> dict[str, str]:
 
 def people(url: str, *arguments: str, text: str | None = None) -> None:
     """Do what upstream or an operator does, in this process; it must succeed."""
-    done = CliRunner().invoke(commands, arguments, input=text, obj=build({"FALCON_DATABASE_URL": url}))
+    app = build({"FALCON_DATABASE_URL": url_for(url, arguments)})
+    done = CliRunner().invoke(commands, arguments, input=text, obj=app)
     assert 0 == done.exit_code, done.output
 
 

@@ -15,15 +15,15 @@ from falcon_rm.cloud.database import Database, parse_url
 pytestmark = pytest.mark.every_server
 
 
-def test_two_controllers_carry_the_demonstration(database: str, tmp_path: Path) -> None:
+def test_two_controllers_carry_the_demonstration(database: str, controller_url: str, tmp_path: Path) -> None:
     """Every job ends as it should, and nothing was made twice, leased twice or told wrongly (P84)."""
     rows = Database(parse_url(database))
     logs = [tmp_path / "one.log", tmp_path / "two.log"]
     with demonstration.served() as cloud, ExitStack() as opened:
-        there = environment(cloud, database) | demonstration.SETTINGS
+        there = environment(cloud, controller_url) | demonstration.SETTINGS
         for words in demonstration.CLUSTERS:
-            people(database, "cluster", "add", *words)
-        people(database, "submit", *(word for path in demonstration.submissions() for word in ("-f", str(path))))
+            people(controller_url, "cluster", "add", *words)
+        people(controller_url, "submit", *(word for path in demonstration.submissions() for word in ("-f", str(path))))
         controllers = [
             opened.enter_context(
                 subprocess.Popen([*COMMAND, "run"], env=there, stderr=opened.enter_context(log.open("wb")))
@@ -37,7 +37,7 @@ def test_two_controllers_carry_the_demonstration(database: str, tmp_path: Path) 
         def quiet() -> bool:
             states = demonstration.states(rows)
             for job in [job for job, state in aborts.items() if states[job] == state]:
-                people(database, "abort", job)
+                people(controller_url, "abort", job)
                 del aborts[job]
             return demonstration.is_over(states) and not cloud.leftovers()
 

@@ -92,10 +92,10 @@ def rows(database: str) -> Iterator[Database]:
     opened.close()
 
 
-def test_wrong_input_changes_nothing(there: Site, database: str, rows: Database, tmp_path: Path) -> None:
+def test_wrong_input_changes_nothing(there: Site, controller_url: str, rows: Database, tmp_path: Path) -> None:
     """Whatever is typed wrongly ends with its exit code and one line on stderr, and no row of any table is changed."""
-    people(database, "submit", "-f", "-", text=json.dumps(JOB))
-    people(database, "cluster", "add", "c1", *WHERE)
+    people(controller_url, "submit", "-f", "-", text=json.dumps(JOB))
+    people(controller_url, "cluster", "add", "c1", *WHERE)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     tables = [str(name) for (name,) in rows.rows("SHOW TABLES")]
@@ -104,7 +104,7 @@ def test_wrong_input_changes_nothing(there: Site, database: str, rows: Database,
     for typed in WRONG:
         words = [word for part in typed.split() for word in (WHERE if part == "{where}" else (part,))]
         paths = [str(tmp_path / word) if word.endswith(".yaml") else word for word in words]
-        started[typed] = there.begin(database, *paths)
+        started[typed] = there.begin(controller_url, *paths)
     for typed, (code, says) in WRONG.items():
         ended = started[typed].wait()
         assert (code, "", 1) == (ended.code, ended.out, ended.err.count("\n")), (typed, ended)
@@ -113,9 +113,9 @@ def test_wrong_input_changes_nothing(there: Site, database: str, rows: Database,
     assert before == {name: rows.rows(f"SELECT * FROM {name}") for name in tables}
 
 
-def test_wrong_settings_are_told_at_once(there: Site, database: str) -> None:
+def test_wrong_settings_are_told_at_once(there: Site, controller_url: str) -> None:
     """Every setting that cannot be is named, all in the one line that ends the command."""
-    ended = there.falcon(database, "run", FALCON_INTERVAL="soon", FALCON_LANG="fr", FALCON_INTERVALL="1s")
+    ended = there.falcon(controller_url, "run", FALCON_INTERVAL="soon", FALCON_LANG="fr", FALCON_INTERVALL="1s")
     assert (1, "", 1) == (ended.code, ended.out, ended.err.count("\n"))
     assert [True] * 3 == [name in ended.err for name in ("FALCON_INTERVAL ", "FALCON_LANG", "FALCON_INTERVALL")]
 
@@ -135,17 +135,17 @@ def test_two_migrations_at_once(empty_database: str) -> None:
     assert "nothing to do\n" == third.stdout
 
 
-def test_run_refuses_a_table_that_does_not_fit(there: Site, database: str, rows: Database) -> None:
+def test_run_refuses_a_table_that_does_not_fit(there: Site, controller_url: str, rows: Database) -> None:
     """Run ends with 1 and names each column with the statement that mends it; after these it starts (P95)."""
     rows.rows(NARROW)
-    refused = there.falcon(database, "run")
+    refused = there.falcon(controller_url, "run")
     assert (1, "", 1) == (refused.code, refused.out, refused.err.count("\n"))
     statements = re.findall(r"mend it with: (.*?)(?:\. |$)", refused.err)
     assert ["message", "outcome", "started_at"] == sorted(statement.split()[5] for statement in statements)
     for statement in statements:
         rows.rows(statement)
-    assert (0, "everything is there\n", "") == attrs.astuple(there.falcon(database, "db", "check"))
-    process = there.begin(database, "run")
+    assert (0, "everything is there\n", "") == attrs.astuple(there.falcon(controller_url, "db", "check"))
+    process = there.begin(controller_url, "run")
     until(process.made_a_pass, 30)
     process.kill(signal.SIGTERM)
     assert 0 == process.wait(10).code

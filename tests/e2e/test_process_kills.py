@@ -26,7 +26,9 @@ LOAD = {**demonstration.SETTINGS, "FALCON_INTERVAL": "0.3s", "FALCON_POOL_ATTEMP
 """As many pools as it takes: many are asked for by a process that is killed before it can."""
 
 
-def test_killed_after_each_effect(database: str, tmp_path: Path, proof: Callable[[int, int], None]) -> None:
+def test_killed_after_each_effect(
+    database: str, controller_url: str, tmp_path: Path, proof: Callable[[int, int], None]
+) -> None:
     """
     Killed after each kind of change, and every few changes all along: the books agree all the same (P84, P99).
 
@@ -34,9 +36,9 @@ def test_killed_after_each_effect(database: str, tmp_path: Path, proof: Callable
     """
     rows = Database(parse_url(database))
     with site(tmp_path, demonstration.SCENARIO) as there:
-        kills = carry(there, database, rows)
+        kills = carry(there, controller_url, rows)
         made = there.cloud.state()
-        at_rest = there.falcon(database, "plan", "--detailed-exitcode", **LOAD)
+        at_rest = there.falcon(controller_url, "plan", "--detailed-exitcode", **LOAD)
     assert [] == demonstration.wrongs(demonstration.states(rows))
     assert [] == history_check.faults(rows, made)
     assert 0 == at_rest.code, at_rest.out

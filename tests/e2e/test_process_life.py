@@ -29,10 +29,10 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def url(database: str) -> str:
+def url(controller_url: str) -> str:
     """The URL of a database that knows the site's clusters."""
-    add_clusters(database)
-    return database
+    add_clusters(controller_url)
+    return controller_url
 
 
 def is_quiet(rows: Database, there: Site) -> bool:

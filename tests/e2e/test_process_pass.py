@@ -28,17 +28,17 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def url(database: str, there: Site) -> Iterator[str]:
+def url(controller_url: str, there: Site) -> Iterator[str]:
     """The URL of a database that knows the site's clusters, nothing amiss in the cloud before and after."""
-    add_clusters(database)
-    yield database
+    add_clusters(controller_url)
+    yield controller_url
     there.cloud.act("clear_faults")
 
 
 @pytest.fixture
-def rows(url: str) -> Iterator[Database]:
-    """The same database, to look at."""
-    opened = Database(parse_url(url))
+def rows(database: str) -> Iterator[Database]:
+    """The same database, to look at and to break."""
+    opened = Database(parse_url(database))
     yield opened
     opened.close()
 

@@ -38,11 +38,11 @@ def get(address: str, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def test_probes_of_a_process(there: Site, database: str) -> None:
+def test_probes_of_a_process(there: Site, controller_url: str) -> None:
     """It becomes ready, tells what it reads, and ends as quickly as ever when asked."""
-    add_clusters(database)
+    add_clusters(controller_url)
     address = free_address()
-    process = there.begin(database, "run", FALCON_METRICS_ADDRESS=address)
+    process = there.begin(controller_url, "run", FALCON_METRICS_ADDRESS=address)
     until(lambda: get(address, "/readyz")[0] == 200, 30)
     assert (200, "ok\n") == get(address, "/livez")
     told = get(address, "/metrics")[1].splitlines()
@@ -52,10 +52,10 @@ def test_probes_of_a_process(there: Site, database: str) -> None:
     assert 0 == process.wait(10).code
 
 
-def test_address_that_cannot_be_had(there: Site, database: str) -> None:
+def test_address_that_cannot_be_had(there: Site, controller_url: str) -> None:
     """An address that somebody else listens on stops it at once, with one line that names the setting."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = there.begin(database, "run", FALCON_METRICS_ADDRESS=address).wait()
+        ended = there.begin(controller_url, "run", FALCON_METRICS_ADDRESS=address).wait()
     assert 1 == ended.code
     assert f"FALCON_METRICS_ADDRESS holds '{address}'" in ended.err

@@ -37,7 +37,9 @@ WRITES = {
 """Every call to the clouds that the load makes."""
 
 
-def test_terminated_in_every_call(database: str, tmp_path: Path, proof: Callable[[int, int], None]) -> None:
+def test_terminated_in_every_call(
+    database: str, controller_url: str, tmp_path: Path, proof: Callable[[int, int], None]
+) -> None:
     """
     SIGTERM at each kind of statement, and in each kind of call to the clouds while nobody answers it.
 
@@ -51,7 +53,7 @@ def test_terminated_in_every_call(database: str, tmp_path: Path, proof: Callable
     with site(tmp_path, demonstration.SCENARIO) as there:
         for call, effect in hangs:
             there.cloud.act("set_fault", call=call, when="hang", effect=effect)
-        ended = list(carry(there, database, rows))
+        ended = list(carry(there, controller_url, rows))
         made = there.cloud.state()
     assert READS | WRITES == made["calls"].keys()
     assert [] == [process.struck() for process in ended if seconds_to_end(process) > MOST_SECONDS]

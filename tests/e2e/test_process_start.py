@@ -30,9 +30,9 @@ def end(process: Process) -> None:
     assert 0 == process.wait(10).code
 
 
-def test_waits_for_the_database(there: Site, database: str, tmp_path: Path) -> None:
+def test_waits_for_the_database(there: Site, controller_url: str, tmp_path: Path) -> None:
     """A database that comes up later is waited for, each try with a warning; then passes begin."""
-    parts, late = urlsplit(database), tmp_path / "late.sock"
+    parts, late = urlsplit(controller_url), tmp_path / "late.sock"
     socket = parse_qs(parts.query)["unix_socket"][0]
     url = f"mysql://{parts.netloc}{parts.path}?unix_socket={quote(str(late), safe='/')}"
     process = there.begin(url, "run")
@@ -43,20 +43,20 @@ def test_waits_for_the_database(there: Site, database: str, tmp_path: Path) -> N
     end(process)
 
 
-def test_waits_for_the_metadata_server(there: Site, database: str) -> None:
+def test_waits_for_the_metadata_server(there: Site, controller_url: str) -> None:
     """So is the metadata server, which a pod may be without for its first seconds; but only for clusters."""
     where = ("--project", "my-project", "--location", "us-central1-a", "--tpu-type", "v6e")
-    people(database, "cluster", "add", "c1", *where)
-    people(database, "cluster", "set", "c1", "--status", "offline")
+    people(controller_url, "cluster", "add", "c1", *where)
+    people(controller_url, "cluster", "set", "c1", "--status", "offline")
     real, is_up = MetadataServer(), threading.Event()
     door = HttpDoor(lambda request: real._handle(request) if is_up.is_set() else json_answer(503, {}))
     address = f"127.0.0.1:{door.port}"
     nowhere = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address}
-    idle = there.begin(database, "run", **nowhere)
+    idle = there.begin(controller_url, "run", **nowhere)
     until(idle.made_a_pass, 30)
     end(idle)
-    people(database, "cluster", "set", "c1", "--status", "active")
-    process = there.begin(database, "run", **nowhere)
+    people(controller_url, "cluster", "set", "c1", "--status", "active")
+    process = there.begin(controller_url, "run", **nowhere)
     until(lambda: waits_for(process, "a credential of Google"), 30)
     assert not process.made_a_pass()
     is_up.set()

@@ -42,7 +42,7 @@ class Seen:
 
 
 @pytest.fixture
-def seen(database: str, tmp_path: Path) -> Iterator[Seen]:
+def seen(database: str, controller_url: str, tmp_path: Path) -> Iterator[Seen]:
     """The demonstration, carried to its end by one process that is scraped."""
     rows, address, aborts, began = (
         Database(parse_url(database)),
@@ -51,13 +51,13 @@ def seen(database: str, tmp_path: Path) -> Iterator[Seen]:
         time.time(),
     )
     with site(tmp_path, demonstration.SCENARIO) as there, scraping(address, tmp_path, rules=RULES) as server:
-        begin_demonstration(database)
-        process = there.begin(database, "run", **SETTINGS, FALCON_METRICS_ADDRESS=address)
+        begin_demonstration(controller_url)
+        process = there.begin(controller_url, "run", **SETTINGS, FALCON_METRICS_ADDRESS=address)
 
         def is_quiet() -> bool:
             states = demonstration.states(rows)
             for job in [job for job, state in aborts.items() if states[job] == state]:
-                people(database, "abort", job)
+                people(controller_url, "abort", job)
                 del aborts[job]
             return demonstration.is_over(states) and not there.cloud.leftovers()
 

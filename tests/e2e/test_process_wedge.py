@@ -30,10 +30,10 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def url(database: str, there: Site) -> Iterator[str]:
+def url(controller_url: str, there: Site) -> Iterator[str]:
     """The URL of a database that knows the site's clusters; nothing hangs before and after."""
-    add_clusters(database)
-    yield database
+    add_clusters(controller_url)
+    yield controller_url
     there.cloud.act("clear_faults")
 
 
@@ -83,12 +83,12 @@ def terminate(process: Process) -> None:
     assert 0 == process.wait(10).code
 
 
-def test_outage_restarts_nobody(there: Site, url: str) -> None:
+def test_outage_restarts_nobody(there: Site, url: str, database: str) -> None:
     """While the database is away `/livez` is green and `/readyz` red, for longer than any wedge would be allowed."""
     address = free_address()
     process = there.begin(url, "run", FALCON_METRICS_ADDRESS=address, **WATCHED)
     until(lambda: get(address, "/readyz")[0] == 200, 30)
-    at = parse_url(url)
+    at = parse_url(database)
     administrator = Database(at)
     administrator.rows(f"DROP DATABASE {at.database}")
     until(lambda: sum(line["severity"] == "ERROR" for line in process.lines()) > 5, 60)

@@ -15,6 +15,7 @@ from cloudsim.iam import granted
 from cloudsim.tempo import Tempo
 from cloudsim.workload import Workload
 from cloudsim_fixtures import Serve
+from database_roles import Roles
 from mysql_store import SteeredStore
 from world import INTERVAL, Falcon
 
@@ -47,9 +48,9 @@ class WireFalcon(Falcon):
     """One controller, a database on a server, and clouds behind TLS."""
 
     def __init__(
-        self, *clusters: Cluster, url: str, serve: Serve, bounds: Bounds | None = None, tempo: Tempo | None = None
+        self, *clusters: Cluster, roles: Roles, serve: Serve, bounds: Bounds | None = None, tempo: Tempo | None = None
     ) -> None:
-        self.url = url
+        self.roles = roles
         super().__init__(*clusters, bounds=bounds, tempo=tempo or STEADY)
         self.sim.permissions = granted()
         self.sim.default_workload = Workload(seconds=8)
@@ -61,7 +62,7 @@ class WireFalcon(Falcon):
 
     def new_store(self) -> SteeredStore:
         """Return the database, its clock in the tests' hand."""
-        return SteeredStore.over(self.url)
+        return SteeredStore.under(self.roles)
 
     def open_store(self) -> AbstractContextManager[Any]:
         """Open the database for one pass: its connection ends with it."""
