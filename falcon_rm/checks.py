@@ -149,7 +149,7 @@ def _node_pools(look: Look) -> Iterator[Finding]:
 
 
 def _zone(look: Look) -> Iterator[Finding]:
-    """Find the zone as a pass does, and see that it lies in the cluster's region."""
+    """Find the zone as a pass does that knows none yet, and see that it lies in the cluster's region."""
     locations = look.info.locations if look.info else ()
     fix = look.set_row("--zone ZONE")
     if not look.info and not look.cluster.zone and look.cluster.location.count("-") < 2:

@@ -26,7 +26,7 @@ from falcon_rm.core.room import mode_for, reservation_path
 from falcon_rm.core.scene import ACQUIRING, phase_of, work_name
 from falcon_rm.core.shapes import parse_type
 from falcon_rm.core.situation import is_short
-from falcon_rm.core.words import CloudError, ClusterStatus, Mode, PoolState, PoolStatus
+from falcon_rm.core.words import CloudError, ClusterStatus, ErrorKind, Mode, PoolState, PoolStatus
 from falcon_rm.ports import Clouds, Compute, Kubernetes, Rows, Store
 
 THREADS = 16
@@ -204,7 +204,7 @@ class _Reader:
                 return evolve(view, pools=None, problem=error.text)
         if zone and self._looks_at_reservation():
             try:
-                view = evolve(view, reservation=self._reservation(zone))
+                view = self._with_reservation(zone, info.locations, view)
             except CloudError as error:
                 view = evolve(view, room_problem=error.text)
         kube = self.clouds.kubernetes(self.cluster, info)
@@ -236,6 +236,20 @@ class _Reader:
             and phase_of(job) is Phase.WAITING
             for job in self.rows.jobs
         )
+
+    def _with_reservation(self, zone: str, locations: Sequence[str], view: ClusterView) -> ClusterView:
+        """Return the view with the reservation; one that is not in the zone known from before is looked for anew."""
+        try:
+            return evolve(view, reservation=self._reservation(zone))
+        except CloudError as error:
+            if error.kind is not ErrorKind.GONE or zone != self.known_zone:
+                raise
+            other, problem = find_zone(self.cluster, locations, None, self.clouds.compute)
+            if other == zone:
+                raise
+        if other is None:
+            return evolve(view, room_problem=problem)  # the zone stays good for all that needs no reservation
+        return evolve(view, zone=other, reservation=self._reservation(other))
 
     def _reservation(self, zone: str) -> Reservation:
         _, project, _, name, *_ = (reservation_path(self.cluster) or "").split("/")

@@ -3,6 +3,7 @@
 from typing import cast
 
 import pytest
+from attrs import evolve
 from cloudsim.errors import SimError
 from cloudsim.faults import Fault
 from cloudsim.gke_pools import Doom
@@ -88,6 +89,23 @@ def test_reservation_that_does_not_exist_fails_at_once_and_frees_the_slot() -> N
     assert "Pending/Provisioning" == falcon.state("j2")
     assert 1 == falcon.creates().count("falcon-j1")
     assert text in (falcon.job("j1").message or "")
+
+
+def test_reservation_of_later_is_found_in_its_own_zone() -> None:
+    """A known zone outlives no reservation: the one set later, in another zone, is looked for anew."""
+    region = cluster("c1", location="us-central1")
+    falcon = Falcon(region)
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", "Succeeded")
+    falcon.sim.add_reservation("p", "us-central1-b", "r", FOUR_HOSTS, 8)
+    falcon.register(evolve(region, default_reservation="r"))
+    falcon.submit("j2", spec("4x4", mode="reservation"))
+    falcon.until_state("j2", "Succeeded")
+    falcon.register(evolve(region, default_reservation="gone"))
+    falcon.submit("j3", spec("4x4", mode="reservation"))
+    falcon.submit("j4", spec("4x4", mode="flex-start"), actor="bob")
+    falcon.until_state("j4", "Succeeded")
+    assert "reservations/gone found in 0 zones" in (falcon.job("j3").message or "")
 
 
 def test_reservation_asked_for_where_none_is_waits_and_says_so() -> None:
