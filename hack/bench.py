@@ -4,6 +4,7 @@ What size costs, as one table: what was measured, how large it was, the figure, 
 1. A figure is the best of several: what else runs on the machine only makes it worse. Beside it stands the time of the
    processor that it took, a server's excepted: what else runs hardly touches that.
 2. The world is the tests' large one, made by Falcon's own passes; the tables are filled by the server itself.
+3. plan() is also measured on crowds that are written down: what costs it most, at sizes past the declared one.
 """
 
 import gc
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import private_mysql
 from attrs import evolve, frozen
+from crowds import jobs_that_lack_room, new_cpu_jobs
 from large_world import large_world
 from world import Falcon
 
@@ -89,6 +91,14 @@ FILL_EVENTS = f"""
 """
 
 
+CROWDS = {
+    "10,000 lack room, 300 pools, 5 clusters": jobs_that_lack_room(10_000, 5, pools=300),
+    "10,000 lack room, 1,000 pools, 50 clusters": jobs_that_lack_room(10_000, 50, pools=1000),
+    "10,000 can never fit, 50 clusters": jobs_that_lack_room(10_000, 50, machines=0),
+    "1,000 new jobs without a TPU, 50 clusters": new_cpu_jobs(1000, 50),
+}
+
+
 @frozen
 class Figure:
     """One row of the table."""
@@ -131,7 +141,9 @@ def in_memory() -> Iterator[Figure]:
     waiting = [job for job in seen.jobs if job.reason]
     more = [evolve(job, id=f"{job.id}-{copy}") for copy in range(1, 13) for job in waiting]
     larger = evolve(seen, jobs=tuple(sorted([*seen.jobs, *more][:LIVE], key=lambda job: (job.created_at, job.id))))
-    yield timed("plan()", "10,000 jobs, 300 pools, 20 clusters", best(lambda: plan(larger)))
+    yield timed("plan()", "10,000 jobs, 9,700 of one topology wait", best(lambda: plan(larger)))
+    for what, crowd in CROWDS.items():
+        yield timed("plan()", what, best(partial(plan, crowd)))
     yield timed("idle pass", size, best(falcon.step))
 
 

@@ -50,11 +50,12 @@ class _Tally:
 
     scene: Scene
     messages: Messages
-    depth: dict[Key, int] = Factory(dict)
+    depth: dict[Key, int] = Factory(dict)  # who waits or acquires in a queue; of CPU jobs all that are on a cluster
     promised: set[Key] = Factory(set)  # free pools
     slots: set[Key] = Factory(set)  # slots claimed, or kept for a job that moves there
     taken: dict[str, int] = Factory(dict)  # units by reservation: of pools Compute may not count yet, and promised
     held_for: dict[str, Job] = Factory(dict)  # reservations nobody behind this job may take from
+    misfits: dict[tuple[str, str, str, Mode | None], str | None] = Factory(dict)
     fitting: dict[tuple[str | None, bool], tuple[list[ClusterView], list[str]]] = Factory(dict)
 
     def free_pool(self, job: Job, cluster_id: str) -> Pool | None:
@@ -78,7 +79,11 @@ class _Tally:
 
     def never(self, job: Job, view: ClusterView) -> str | None:
         """Return why a cluster can never start a job, as its reservation stands; None if it could, or nobody knows."""
-        why = never(task_of(job), view, self.messages)
+        task = task_of(job)
+        key = (view.cluster.id, task.topology, task.shape.machine_type if task.shape else "", task.mode)
+        if key not in self.misfits:
+            self.misfits[key] = never(task, view, self.messages)
+        why = self.misfits[key]
         return why if why and self.free_pool(job, view.cluster.id) is None else None
 
     def slot_free(self, key: Key) -> bool:
@@ -121,6 +126,10 @@ def schedule(scene: Scene, messages: Messages) -> Schedule:
         tally.depth[key] = tally.depth.get(key, 0) + 1
     for key, acquiring in scene.acquiring.items():
         tally.depth[key] = tally.depth.get(key, 0) + len(acquiring)
+    for job in scene.snapshot.jobs:
+        if job.cluster_id and job.topology == CPU_TOPOLOGY and scene.phases[job.id] is not Phase.WAITING:
+            key = (job.cluster_id, CPU_TOPOLOGY)
+            tally.depth[key] = tally.depth.get(key, 0) + 1
     decisions = _serve_queues([job for job in waiting if task_of(job).shape and job.cluster_id], tally)
     decisions |= _move(waiting, decisions, tally)
     for job in sorted((job for job in jobs if scene.phases[job.id] is Phase.NEW), key=place):
@@ -178,7 +187,7 @@ def _choose(job: Job, tally: _Tally) -> Decision:
             tally.never(job, view) is not None,
             backoff_until(job, cluster.id, scene) is not None,
             task.shape is not None and tally.free_pool(job, cluster.id) is None,
-            tally.depth.get((cluster.id, task.topology), 0) if task.shape else _cpu_jobs(cluster.id, tally),
+            tally.depth.get((cluster.id, task.topology), 0),
             cluster.name,
         )
 
@@ -190,12 +199,6 @@ def _choose(job: Job, tally: _Tally) -> Decision:
     tally.depth[key] = tally.depth.get(key, 0) + 1
     position = tally.depth[key] - len(scene.acquiring.get(key, ()))
     return Decision(Kind.PLACE, messages.queue(position, []) if task.shape else messages.say("soon"), best.id)
-
-
-def _cpu_jobs(cluster_id: str, tally: _Tally) -> int:
-    return tally.depth.get((cluster_id, CPU_TOPOLOGY), 0) + sum(
-        1 for job in tally.scene.snapshot.jobs if (job.cluster_id, job.topology) == (cluster_id, CPU_TOPOLOGY)
-    )
 
 
 def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: _Tally) -> dict[str, Decision]:
