@@ -112,6 +112,10 @@ def controller(store: MySqlStore, key: str) -> Steps:
         "note": lambda: store.note(Note("kind", key, "text")),
         "add_cluster": partial(people.add_cluster, store.database, key, row),
         "set_cluster": partial(people.set_cluster, store.database, key, {"status": "maintenance"}),
+        "move_cluster": lambda: people.move_cluster(
+            store.database, people.read_cluster(store.database, key), {"location": "elsewhere"}
+        ),
+        "write_off_strays": lambda: people.write_off_strays(store.database, "c1"),
         "remove_cluster": lambda: people.remove_cluster(store.database, people.read_cluster(store.database, key)),
         "present": lambda: present.read(store.database, Wanted(), None),
         "audit": lambda: store.database.rows("SELECT kind, subject, text FROM audit_events"),
@@ -144,7 +148,7 @@ def take(roles: Roles, role: str, key: str) -> tuple[str, str]:
 
 STEPS = {
     "SELECT": {
-        "job": "check", "falcon_meta": "check", "job_events": "present", "audit_events": "audit",
+        "job": "check", "falcon_meta": "check", "job_events": "move_cluster", "audit_events": "audit",
         **dict.fromkeys(
             ["clusters", "cluster_health", "queue_slots", "queue_turns", "node_pools", "pool_leases", "workloads"],
             "read",
@@ -160,7 +164,10 @@ STEPS = {
         "pool_leases": "claim", "workloads": "work_requested",
         **dict.fromkeys(["job", "queue_slots", "queue_turns"], "claim"),
     },
-    "DELETE": dict.fromkeys(["clusters", "cluster_health", "queue_slots", "queue_turns"], "remove_cluster"),
+    "DELETE": {
+        "cluster_health": "move_cluster",
+        **dict.fromkeys(["clusters", "queue_slots", "queue_turns"], "remove_cluster"),
+    },
 }  # fmt: skip
 """At which of the controller's steps each of its rights is missed."""
 
