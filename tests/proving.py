@@ -13,7 +13,7 @@ Proof by fork and fingerprint: every fault at every call, then every second one,
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
-from legitimate import problems, stays_at_rest
+from legitimate import FURTHER_PASSES, problems, stays_at_rest
 from passes import Aim, Key, State, begin, go_on, make_pass, moved
 from scenarios import Scenario
 from strikes import Site, Strike, of_each_class, strikes
@@ -68,6 +68,7 @@ class Known:
 
     proved: dict[Key, Proved] = field(factory=dict)
     rested: set[str] = field(factory=set)
+    watched: set[str] = field(factory=set)  # kinds of rest
     struck: dict[tuple[Key, object], Terms] = field(factory=dict)
 
 
@@ -162,13 +163,10 @@ class Proof:
     ) -> None:
         """Prove the state that a fault led to, note the new ones on its way, and hold the run against the quiet one."""
         verdicts, way = strike.verdicts | start.verdicts, list[tuple[Key, State]]()
-        if reached is None and key not in self.proved:
-            assert target is not None
-            self._walk(target, key)
-        elif reached is not None and key not in self.met:
+        if reached is not None and key not in self.met:
             assert target is not None
             way = self._walk(target, key, self.met)
-        found, before = self.proved[key], self.proved[start.key]
+        found, before = self.prove(key, target), self.proved[start.key]
         assert may_end(found.ends, self.scenario, verdicts), f"it ends as {found.ends}"
         extra = start.extra + 1 + found.passes - before.passes
         more = start.more + max(0, found.attempts - before.attempts) + bool(start.state.acts)
@@ -185,10 +183,10 @@ class Proof:
         """Prove a state by its quiet run; return the states on the way, as they were, that this life had not met."""
         return self._walk(state, state.key(), self.met)
 
-    def prove(self, state: State, key: Key | None = None) -> Proved:
-        """Return what a state comes to."""
-        key = key or state.key()
+    def prove(self, key: Key, state: State | None) -> Proved:
+        """Return what a state comes to; the state itself is asked for only if no equal one was proved."""
         if key not in self.proved:
+            assert state is not None
             self._walk(state, key)
         return self.proved[key]
 
@@ -222,10 +220,14 @@ class Proof:
         return kept
 
     def _rests(self, falcon: Falcon, key: Key) -> None:
-        if key[0] not in self.known.rested:
-            self.known.rested.add(key[0])
-            assert not problems(falcon), f"{problems(falcon)}\n{falcon.describe()}"
-            stays_at_rest(falcon.fork())
+        """Judge a world that a pass left as it was; of those that stand alike one is watched on for long."""
+        if key[0] in self.known.rested:
+            return
+        self.known.rested.add(key[0])
+        assert not problems(falcon), f"{problems(falcon)}\n{falcon.describe()}"
+        kind = repr((ends_of(falcon), falcon.leftovers(), [row.status for row in falcon.store.clusters.values()]))
+        stays_at_rest(falcon.fork(), passes=1 if kind in self.known.watched else FURTHER_PASSES)
+        self.known.watched.add(kind)
 
 
 def ends_of(falcon: Falcon) -> dict[str, str]:

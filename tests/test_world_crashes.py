@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from passes import Key, State, begin, go_on, make_pass, rare_collections
-from proving import PASSES_OF_AN_ATTEMPT, Proof, may_end
+from proving import PASSES_OF_AN_ATTEMPT, Grounds, Proof, may_end
 from scenarios import SCENARIOS
 from strikes import STORE_READ, STORE_WRITE, Strike, strikes
 from striking import Seam
@@ -22,6 +22,7 @@ once the two have fallen out of step. What is still to be done to the job may co
 another attempt.
 """
 LEAST_SCENARIOS = 40
+GROUNDS: Grounds = {}
 
 
 def test_there_are_lives_enough() -> None:
@@ -32,7 +33,7 @@ def test_there_are_lives_enough() -> None:
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_crash_at_every_call(name: str, proof: Callable[[int, int], None]) -> None:
     """From a crash anywhere the next process comes to the same ends within five passes more, and nothing is left."""
-    found = Proof(SCENARIOS[name])
+    found = Proof(SCENARIOS[name], GROUNDS)
     with rare_collections():
         counts = [crash_everywhere(found, key, state) for key, state in list(found.quiet(begin(found.scenario)))]
     planned, executed = (sum(column) for column in zip(*counts, strict=True))
@@ -53,7 +54,8 @@ def crash_everywhere(found: Proof, key: Key, state: State) -> tuple[int, int]:
             left = seam.forks[seam.fork_before[site.number] + strike.after]
             where = f"{strike.name} at {site.name} in {struck.falcon.describe()}"
             assert left.fingerprint() == struck.falcon.fingerprint(), where
-            after = found.prove(go_on(struck, None))
+            later = go_on(struck, None)
+            after = found.prove(later.key(), later)
             extra = 1 + after.passes - found.proved[key].passes
             beside = OWN_PASSES * (len(state.falcon.clusters) - 1)
             allowed = EXTRA_PASSES + beside + PASSES_OF_AN_ATTEMPT * bool(state.acts)

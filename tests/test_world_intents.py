@@ -5,18 +5,21 @@ Every sequence of up to four intents of people, from every point of a life (proo
 2. Intents come at once, or with a pass of Falcon after each.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import pytest
 from attrs import evolve
-from passes import State, begin, go_on, make_pass, rare_collections
-from proving import Proof
+from passes import Key, State, begin, go_on, make_pass, rare_collections
+from proving import Grounds, Proof
 from scenarios import SCENARIOS
 from striking import Seam
 from world import ZONE, Falcon, spec
 
 from falcon_rm.core.words import ClusterStatus
 
+GROUNDS: Grounds = {}
 LENGTH = 4
 LIVES = ("one host", "cpu")
 MORE = (
@@ -70,7 +73,8 @@ def _reserve(falcon: Falcon, count: int) -> None:
         falcon.sim.compute.set_reservation("p", ZONE, "r", count=count)
 
 
-INTENTS: tuple[Callable[[Falcon], None], ...] = (submit, abort, delete_row, to_maintenance, back, smaller, larger)
+Intent = Callable[[Falcon], None]
+INTENTS: tuple[Intent, ...] = (submit, abort, delete_row, to_maintenance, back, smaller, larger)
 SEQUENCES = sum(len(INTENTS) ** length for length in range(1, LENGTH + 1))
 
 
@@ -84,31 +88,31 @@ def test_every_sequence_of_intents(name: str, passes: bool, proof: Callable[[int
 def every_sequence(name: str, *, passes: bool) -> tuple[int, int]:
     """Prove one life; return how many sequences were planned, and how many proved."""
     with rare_collections():
-        life = Proof(SCENARIOS[name])
-        points = [state for _, state in life.quiet(begin(life.scenario))]
-        executed = sum(sequences(life, state, passes=passes) for state in points)
-    return len(points) * SEQUENCES, executed
+        life = Proof(SCENARIOS[name], GROUNDS)
+        points = life.quiet(begin(life.scenario))
+        return len(points) * SEQUENCES, sequences(life, points, passes=passes)
 
 
-def sequences(life: Proof, point: State, *, passes: bool) -> int:
-    """Prove every state that a sequence leads to; return for how many sequences that was."""
-    level: Mapping[object, tuple[State, int]] = {point.key(): (point, 1)}
-    covered = 0
-    for _ in range(LENGTH):
-        following: dict[object, tuple[State, int]] = {}
-        for state, ways in level.values():
-            for intent in INTENTS:
-                after = meant(state, intent, passes=passes)
-                key = after.key()
-                known, count = following.get(key, (after, 0))
-                following[key] = (known, count + ways)
-                life.prove(after.fork())
-                covered += ways
+def sequences(life: Proof, points: Sequence[tuple[Key, State]], *, passes: bool) -> int:
+    """Prove every state that a sequence leads to from any point; return for how many sequences that was."""
+    states, led = dict(points), dict[tuple[Key, Intent], Key]()
+    level, covered = Counter(key for key, _ in points), 0
+    for length in range(1, LENGTH + 1):
+        following = Counter[Key]()
+        for (key, ways), intent in product(level.items(), INTENTS):
+            if (key, intent) not in led:
+                after = meant(states[key], intent, passes=passes)
+                led[key, intent] = after.key()
+                if length < LENGTH:
+                    states.setdefault(led[key, intent], after.fork())
+                life.prove(led[key, intent], after)
+            following[led[key, intent]] += ways
+            covered += ways
         level = following
     return covered
 
 
-def meant(state: State, intent: Callable[[Falcon], None], *, passes: bool) -> State:
+def meant(state: State, intent: Intent, *, passes: bool) -> State:
     """Return a state after an intent."""
     after = state.fork()
     intent(after.falcon)

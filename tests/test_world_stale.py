@@ -15,8 +15,8 @@ import pytest
 from attrs import frozen
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
-from passes import Key, State, begin, go_on, make_pass, rare_collections
-from proving import Proof, may_end
+from passes import Aim, Key, State, begin, rare_collections
+from proving import Grounds, Proof, may_end
 from scenarios import SCENARIOS
 from strikes import DELAYS, Site, Strike, items_of, with_items
 from striking import Seam
@@ -28,6 +28,9 @@ LIVES = (
     "one host", "a v7x slice", "flex-start", "reservation for one of two", "reservation full for a while", "lost once",
     "fails", "cpu", "a pool for two", "aborted: j1 Running",
 )  # fmt: skip
+
+
+GROUNDS: Grounds = {}
 
 
 @frozen
@@ -84,36 +87,26 @@ PRIVATE = {"get_resource_policy": "_get_policy", "aggregated_reservations": "_ag
 @pytest.mark.parametrize("name", LIVES)
 def test_every_old_or_short_view(name: str, proof: Callable[[int, int], None]) -> None:
     """Whatever old or short answer one read gets, the life ends as it should, at the cost of passes alone."""
-    found, past = Proof(SCENARIOS[name]), list[State]()
+    found, past = Proof(SCENARIOS[name], GROUNDS), list[State]()
     planned = executed = 0
     with rare_collections():
-        for key, state in list(found.quiet(begin(found.scenario))):
-            for site, strike in views_of_a_pass(state, past):
-                planned += 1
-                look(found, key, state, site, strike)
-                executed += 1
+        for key, state in found.quiet(begin(found.scenario)):
+            aim = Aim(state, {})
+            for site in aim.seam.sites:
+                for strike in () if site.mutating else views(aim.seam, site, past):
+                    planned += 1
+                    look(found, key, aim, site, strike)
+                    executed += 1
             past.append(state)
     assert planned > 0
     proof(planned, executed)
 
 
-def views_of_a_pass(state: State, past: list[State]) -> Iterator[tuple[Site, Strike]]:
-    """Yield every read of a pass with each answer it may get instead."""
-    whole = state.fork()
-    seam = Seam(whole.falcon, keeps=True)
-    make_pass(whole.falcon, seam)
-    for site in seam.sites:
-        if not site.mutating:
-            yield from ((site, strike) for strike in views(seam, site, past))
-
-
-def look(found: Proof, key: Key, state: State, site: Site, strike: Strike) -> None:
+def look(found: Proof, key: Key, aim: Aim, site: Site, strike: Strike) -> None:
     """Make one pass on such an answer, and hold what comes of it against the life without it."""
-    struck = state.fork()
-    where = f"{site.name} {strike.name}, {state.falcon.describe()}"
+    where = f"{site.name} {strike.name}, {aim.state.falcon.describe()}"
     try:
-        made = make_pass(struck.falcon, Seam(struck.falcon, {site.number: strike}))
-        after, quiet = found.prove(go_on(struck, made, struck=True)), found.proved[key]
+        after, quiet = found.prove(*aim.struck(site, strike)), found.proved[key]
     except AssertionError as error:
         raise AssertionError(f"{where}: {error}") from error
     assert may_end(after.ends, found.scenario, DELAYS), f"{where}: it ends as {after.ends}"
