@@ -139,9 +139,18 @@ def _failures(store: MemoryStore, job: Job) -> Hashable:
             min(len(moments), MOST_FAILURES),
             min(sum(map(bool, moments)), MOST_FAILURES),
             _age(max(moments), store.now) if waits and max(moments) else None,
+            _found_full(store, job, where),
         )
         for where, moments in sorted(ends.items())
     )
+
+
+def _found_full(store: MemoryStore, job: Job, cluster_id: str) -> bool:
+    """Return whether a job's last lease on a cluster found the reservation full: room may be kept for it."""
+    leases = [lease for lease in store.leases if (lease.job_id, lease.cluster_id) == (job.id, cluster_id)]
+    ended = [lease for lease in leases if lease.ended in BACKOFF_ENDS and lease.until_at is not None]
+    last = max(ended, key=lambda lease: lease.until_at or 0.0, default=None)
+    return last is not None and last.ended == "full"
 
 
 def _job_key(job: Job, now: float, sim: World, alias: Alias) -> Hashable:

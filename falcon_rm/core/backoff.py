@@ -31,6 +31,12 @@ def failed_leases(job: Job, cluster_id: str, scene: Scene) -> list[Failure]:
     ]
 
 
+def is_off(job: Job, cluster_id: str, scene: Scene) -> bool:
+    """Return whether a job keeps off a cluster for another reason than a reservation that it found full."""
+    last = max(failed_leases(job, cluster_id, scene), key=lambda failure: failure.at, default=None)
+    return backoff_until(job, cluster_id, scene) is not None and not (last and last.ended == "full")
+
+
 def backoff_ends(ended: str) -> bool:
     """Return whether a lease that ended so keeps the job off that cluster for a while."""
     return ended in BACKOFF_ENDS

@@ -13,7 +13,7 @@ from enum import Enum
 
 from attrs import Factory, define, frozen
 
-from falcon_rm.core.backoff import backoff_until
+from falcon_rm.core.backoff import backoff_until, is_off
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
@@ -97,8 +97,7 @@ class _Tally:
         if decision.pool:
             self.promised.add((view.cluster.id, decision.pool.name))
         elif decision.mode is Mode.RESERVATION and view.reservation and task.shape:
-            path = view.reservation.path
-            self.taken[path] += units(task.shape, view.reservation)  # the room was asked for first
+            self.taken[view.reservation.path] += units(task.shape, view.reservation)  # the room was asked for first
 
     def candidates(self, task: TaskSpec) -> tuple[list[ClusterView], list[str]]:
         """Return the clusters that can take a job, and for each other of its type why it cannot."""
@@ -170,10 +169,7 @@ def candidates(task: TaskSpec, scene: Scene, messages: Messages) -> tuple[list[C
 
 
 def _choose(job: Job, tally: _Tally) -> Decision:
-    """
-    Return the cluster a job joins: not one that could never start it, not one it just failed on, one with a free
-    fitting pool, the shortest queue.
-    """
+    """Return the cluster a job joins: one that can ever start it, no failure just now, a free pool, a short queue."""
     scene, messages, task = tally.scene, tally.messages, task_of(job)
     fitting, reasons = tally.candidates(task)
     if not fitting:
@@ -277,8 +273,12 @@ def _serve(
 ) -> dict[str, Decision]:
     """Return who claims the slot of one queue now, if anybody, and who shows that the reservation lacks room."""
     scene, chosen = tally.scene, dict[str, Decision]()
-    ready = [job for job in jobs if backoff_until(job, key[0], scene) is None and tally.never(job, view) is None]
+    fitting = [job for job in jobs if tally.never(job, view) is None]
+    ready = [job for job in fitting if backoff_until(job, key[0], scene) is None]
     head = next(line(ready, served), None)
+    first = next(line([job for job in fitting if not is_off(job, key[0], scene)], served), None)
+    if first and first is not head and not scene.trouble(key[0]):
+        _keep_room(first, view, tally)
     if head is None or scene.trouble(key[0]):
         return chosen
     now = _try(head, view, tally)

@@ -9,7 +9,7 @@ from builders import NOW, cluster, free, job, live, message, room, snapshot, sta
 from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Reservation
 from falcon_rm.core.messages import Messages
-from falcon_rm.core.model import Job, Pool, Snapshot
+from falcon_rm.core.model import Failure, Job, Pool, Snapshot
 from falcon_rm.core.plan import plan
 from falcon_rm.core.room import never, reservation_path, uncounted
 from falcon_rm.core.room import room as slices
@@ -217,6 +217,14 @@ def test_room_is_kept_for_the_one_that_waited_long() -> None:
     )
     assert kept == message(held, "j2")
     assert {"j1"} == claims(world(big, asks("j2", 1), left=room(4)))
+
+
+@pytest.mark.parametrize(("ended", "kept"), [("full", True), ("capacity", False)])
+def test_room_is_kept_through_a_back_off_that_came_from_full(ended: str, kept: bool) -> None:
+    """Else a smaller job takes what the larger one waits for, each time that found the reservation full after all."""
+    big = asks("j1", 4, "ClusterBusy", reason_since=NOW - 1800)
+    held = evolve(world(big, asks("j2", 1), left=room(4)), failures=(Failure("j1", "c1", ended, NOW - 5),))
+    assert (set() if kept else {"j2"}) == claims(held)
 
 
 def test_room_is_not_kept_from_those_ahead() -> None:
