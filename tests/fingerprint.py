@@ -340,7 +340,7 @@ def starts(kube: Kube, longest: float) -> Iterator[object]:
     """Yield since when pods do not run, and which warnings about that were told when."""
     now = kube.world.now
     for pod in kube.store.objects["pods"].values():
-        yield [_within(at, now, longest) for at in waiting_since(pod)]
+        yield tuple(_within(at, now, longest) for at in waiting_since(pod))
     for event in warnings_that_count(kube):
         told = (moment(event["firstTimestamp"]), moment(event["lastTimestamp"]))
         yield (event["reason"], worded(event["message"]), *(_within(at, now, longest) for at in told))

@@ -281,7 +281,8 @@ LIVES: dict[str, Scenario] = {
 
 def abort(falcon: Falcon) -> None:
     """Ask for the end, as upstream does."""
-    if falcon.job("j1").status in ("Pending", "Running"):
+    job = falcon.store.jobs.get("j1")
+    if job is not None and job.status in ("Pending", "Running"):
         falcon.store.set_status("j1", "Aborting")
 
 
