@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TIMES = 3
 PASSES, WARM = 10_000, 500
 LIVE, OVER = 10_000, 200_000
-POOLS, LEASES = 5_000, 10_000
+POOLS, LEASES, EVENTS = 5_000, 10_000, 9_000
 COMMANDS = {
     "--help": 0.3,
     "--version": 0.3,
@@ -174,7 +174,7 @@ def fill(database: Database) -> None:
         database.rows(sql_files()["job.sql"])
     for name, status, reason, count in (("over-", "Succeeded", None, OVER), ("live-", "Pending", "Waiting", LIVE)):
         database.unit(lambda run, row=(name, status, reason, count): run.must(FILL_JOBS, row))
-    for fill_in, count in ((FILL_POOLS, POOLS), (FILL_LEASES, LEASES), (FILL_EVENTS, LEASES)):
+    for fill_in, count in ((FILL_POOLS, POOLS), (FILL_LEASES, LEASES), (FILL_EVENTS, EVENTS)):
         database.unit(lambda run, sql=fill_in, rows=count: run.must(sql, (rows,)))
     for table in ("job", "node_pools", "pool_leases", "job_events"):
         database.rows(f"ANALYZE TABLE {table}")

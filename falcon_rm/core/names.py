@@ -12,6 +12,7 @@ Limits: gke.md 2.5 (pool names, node labels), Kubernetes' labels, Google Cloud's
 import re
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from json import dumps
 
@@ -68,6 +69,7 @@ _KUBERNETES = _Alphabet(
 _GOOGLE = _Alphabet(re.compile(r"[-a-z0-9_]{0,63}"), re.compile(r"[^-a-z0-9_]+"), lower=True)
 
 
+@lru_cache(maxsize=10_000)
 def cloud_name(job_id: str, attempt: int) -> str:
     """
     Return the name of the pool, the Kubernetes Job and the Service of one attempt.
