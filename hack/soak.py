@@ -24,7 +24,7 @@ from lives import Violation, play  # noqa: E402
 from paired import NAMES, prove_pairs  # noqa: E402
 from scenarios import LIVES  # noqa: E402
 from test_world_intents import MORE, every_sequence  # noqa: E402
-from test_world_interleavings import SCENARIOS  # noqa: E402
+from test_world_interleavings import SCENARIOS, SWITCHES  # noqa: E402
 
 TICKS, JOBS = 200, 12
 CROWD_TICKS, CROWD_JOBS, CROWD_EVERY = 2000, 200, 100
@@ -88,7 +88,9 @@ def deeper() -> int:
     """Prove what takes too long for every push; return how much of it failed."""
     failed = 0
     tasks: list[tuple[str, Callable[[], object]]] = [
-        ("every order of two controllers", lambda: Exploration(SCENARIOS["one host"]).explore(2))
+        ("every order of two controllers", lambda: Exploration(SCENARIOS["one host"]).explore(2)),
+        ("two controllers, two jobs", lambda: Exploration(SCENARIOS["one after the other"], SWITCHES).explore(2)),
+        ("three controllers", lambda: Exploration(SCENARIOS["one host"], SWITCHES + 2).explore(3)),
     ]
     for name in sorted(LIVES.keys() - NAMES):
         tasks.append((f"every pair of faults, {name}", partial(pairs, name)))

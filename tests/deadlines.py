@@ -36,7 +36,7 @@ def bounds_ahead(store: Any, bounds: Bounds, sim: World) -> list[float]:
         found += _of_pool(pool, bounds)
     for failure in rows.failures:
         found += [failure.at + bounds.backoff_base * 2**count for count in range(FAILURES)]
-        found.append(failure.at + bounds.backoff_max)
+        found += [failure.at + bounds.backoff_max, failure.at + bounds.room_hold]
     found += [trouble.at + bounds.cluster_pause for trouble in rows.troubles]
     found += [at for kube in sim._kubes.values() for at in _of_starts(kube, bounds)]
     return [at for at in found if at is not None and at >= rows.now]

@@ -122,7 +122,7 @@ def _database(falcon: "Falcon", names: _Names) -> Iterator[object]:
     yield tuple(_turns(store.turns.values()))
     yield tuple(_late(falcon, live))
     for failure in rows.failures:
-        job, until = live[failure.job_id], failure.at + falcon.bounds.backoff_max
+        job, until = live[failure.job_id], failure.at + max(falcon.bounds.backoff_max, falcon.bounds.room_hold)
         counts = failure.at > (job.started_at or 0)
         yield (failure.job_id, failure.cluster_id, failure.ended, counts, _ahead(until, rows.now))
     for trouble in rows.troubles:

@@ -10,7 +10,7 @@ from memory_store import MemoryStore
 from world import Falcon, spec
 
 SUCCEEDED = frozenset({"Succeeded"})
-SWITCHES = 4  # `hack/soak` goes through all orders of the first scenario
+SWITCHES, OF_TWO_JOBS = 4, 3  # `hack/soak` goes further
 
 
 def brief(*rows: object) -> Falcon:
@@ -70,7 +70,7 @@ SCENARIOS = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_two_controllers_in_every_order(name: str, proof: Callable[[int, int], None]) -> None:
     """Left in the middle of a pass so many times: no false verdict, no live deletion, and every world has its end."""
-    found = Exploration(SCENARIOS[name], SWITCHES).explore(2)
+    found = Exploration(SCENARIOS[name], OF_TWO_JOBS if name == "one after the other" else SWITCHES).explore(2)
     assert found.states > found.worlds > 0
     proof(found.changes, found.changes)
 

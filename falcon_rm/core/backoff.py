@@ -37,6 +37,12 @@ def is_off(job: Job, cluster_id: str, scene: Scene) -> bool:
     return backoff_until(job, cluster_id, scene) is not None and not (last and last.ended == "full")
 
 
+def busy_since(job: Job, cluster_id: str, scene: Scene) -> float | None:
+    """Return since when a job that shows ClusterBusy lacks room: a try that found the reservation full ends nothing."""
+    full = [failure.at for failure in failed_leases(job, cluster_id, scene) if failure.ended == "full"]
+    return min((at for at in (job.reason_since, *full) if at is not None), default=None)
+
+
 def backoff_ends(ended: str) -> bool:
     """Return whether a lease that ended so keeps the job off that cluster for a while."""
     return ended in BACKOFF_ENDS

@@ -13,7 +13,7 @@ from enum import Enum
 
 from attrs import Factory, define, frozen
 
-from falcon_rm.core.backoff import backoff_until, is_off
+from falcon_rm.core.backoff import backoff_until, busy_since, is_off
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
@@ -323,8 +323,8 @@ def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
 def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
     """Keep a reservation's room for a head that has shown ClusterBusy long enough: nobody behind it takes any."""
     path = reservation_path(view.cluster)
-    shown = tally.scene.age(head.reason_since) if head.reason == Reason.CLUSTER_BUSY else 0
-    if path and path not in tally.held_for and shown >= tally.scene.bounds.room_hold:
+    since = busy_since(head, view.cluster.id, tally.scene) if head.reason == Reason.CLUSTER_BUSY else None
+    if path and path not in tally.held_for and tally.scene.age(since) >= tally.scene.bounds.room_hold:
         tally.held_for[path] = head
 
 

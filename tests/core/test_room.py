@@ -227,6 +227,14 @@ def test_room_is_kept_through_a_back_off_that_came_from_full(ended: str, kept: b
     assert (set() if kept else {"j2"}) == claims(held)
 
 
+def test_try_that_finds_the_reservation_full_does_not_start_the_hold_anew() -> None:
+    """With the longest back-off as long as the hold, room would else never be kept for who is told full (P10)."""
+    big = asks("j1", 4, "ClusterBusy", reason_since=NOW - 5)
+    failures = (Failure("j1", "c1", "full", NOW - 1800), Failure("j1", "c1", "full", NOW - 5))
+    held = evolve(world(big, asks("j2", 1), left=room(4)), failures=failures)
+    assert (set(), {"j2"}) == (claims(held), claims(evolve(held, failures=failures[1:])))
+
+
 def test_room_is_not_kept_from_those_ahead() -> None:
     """A job of higher priority goes before the one that waited long."""
     big = asks("j1", 4, "ClusterBusy", reason_since=NOW - 9999)
