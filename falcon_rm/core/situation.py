@@ -17,6 +17,8 @@ from falcon_rm.core.scene import ACQUIRING, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus
 
 LEAVING = frozenset({Phase.ENDING, Phase.ABORTING})
+CLOCKS_APART = 30.0
+"""Seconds that a cluster's clock may be ahead of the database's; of one that is further ahead no time counts."""
 FAILED_POOL = {
     ErrorKind.FULL: PoolSeen.FULL,
     ErrorKind.CAPACITY: PoolSeen.BROKEN,
@@ -246,10 +248,17 @@ def _is_late(dispatched: float, job: Job, live: LiveWork, seen: Sequence[Pod], s
     """Return whether anything holds pods up past its deadline: the longest one while the events cannot be read."""
     events = scene.views[job.cluster_id or ""].events
     longest = max(pods.limits(scene.bounds).values())
-    return any(
-        scene.age(max(dispatched, reason.since or 0)) > (longest if events is None else reason.limit(scene.bounds))
-        for reason in pods.held_up(live, seen, events or (), scene.snapshot.now)
-    )
+    for reason in pods.held_up(live, seen, events or (), scene.snapshot.now):
+        limit = longest if events is None else reason.limit(scene.bounds)
+        if scene.age(_held_since(dispatched, reason.since, scene)) > limit:
+            return True
+    return False
+
+
+def _held_since(dispatched: float, said: float | None, scene: Scene) -> float:
+    """Return since when a pod is held up: as Kubernetes says, if its clock can be compared with the database's."""
+    comparable = said is not None and said < scene.snapshot.now + CLOCKS_APART
+    return max(dispatched, said or 0) if comparable else dispatched
 
 
 def is_short(work: LiveWork) -> bool:

@@ -143,6 +143,15 @@ def test_deadline_counts_from_when_it_began(of: Pod, events: tuple[KubeEvent, ..
     assert (None if since is None else NOW - since) == held(of, *events).since
 
 
+@pytest.mark.parametrize(("ahead", "reached"), [(20, "Pending/Dispatching"), (40, "JobFailed")])
+def test_time_of_a_clock_far_ahead_counts_for_nothing(ahead: float, reached: str) -> None:
+    """A little ahead a fault has only just begun; far ahead nobody can say, and it counts from dispatch (P50)."""
+    late = job("j1", "Pending/Dispatching", task("4x4"), job_uid="uid-j1", dispatched_at=NOW - 901)
+    waits = container("waiting", "ImagePullBackOff", "Back-off pulling image")
+    of = world(late, work(late, ready=0), pod(late, 0, "Pending", waits, scheduled_at=at(-ahead)))
+    assert reached == change(of).columns.get("outcome", "Pending/Dispatching")
+
+
 @pytest.mark.parametrize(
     ("seconds", "events", "reached"),
     [(300, (), "JobFailed"), (899, None, "Pending/Dispatching"), (901, None, "JobFailed")],
