@@ -26,7 +26,8 @@ from world_key import key_of
 
 from falcon_rm.apply import Applier, Result
 from falcon_rm.core.actions import CreatePool, DeletePool, DeleteWork, ResumeWork, SubmitWork
-from falcon_rm.core.model import Bounds
+from falcon_rm.core.model import Bounds, Pool
+from falcon_rm.core.names import INSTANCE
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import PoolState
 from falcon_rm.observe import observe
@@ -104,9 +105,16 @@ def is_anything_due(falcon: Falcon) -> bool:
 
 def is_over(falcon: Falcon) -> bool:
     """Return whether every job is over, nothing of any is left or yet to be listed, and every ledger row is closed."""
-    closed = all(pool.state is PoolState.DELETED for pool in falcon.pool_rows())
+    closed = all(pool.state is PoolState.DELETED or is_anothers(falcon, pool) for pool in falcon.pool_rows())
     listed = all(pool.visible_at <= falcon.sim.now for pool in falcon.sim.gke.pools.all.values())
     return falcon.is_over() and closed and listed and not problems(falcon)
+
+
+def is_anothers(falcon: Falcon, row: Pool) -> bool:
+    """Return whether a pool that was ours once is listed with others' labels: nobody can tell what it is."""
+    live = falcon.sim.gke.pools.all.get((falcon.clusters[row.cluster_id].path, row.name))
+    labels = live.spec["config"].get("labels", {}) if live else {INSTANCE: falcon.store.instance}
+    return row.seen_at is not None and labels.get(INSTANCE) != falcon.store.instance
 
 
 # --- the walk

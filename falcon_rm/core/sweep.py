@@ -168,7 +168,7 @@ def _sweep_pools(view: ClusterView, scene: Scene, demand: Demand, found: _Found)
             _sweep_listed(live, ledger, view, scene, demand, found)
     for (cluster_id, name), ledger in scene.pools.items():
         if cluster_id == cluster.id and name not in listed:
-            _sweep_missing(ledger, scene, found, bears_name=name in others)
+            _sweep_missing(ledger, scene, found, bears_name=name in others and ledger.seen_at is not None)
 
 
 def _enter(live: LivePool, view: ClusterView, found: _Found) -> None:

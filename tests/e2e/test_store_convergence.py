@@ -96,6 +96,10 @@ class OnServer(Falcon):
             jobs={job.id: job for job in self.rows()},
             pools={(pool.cluster_id, pool.name): pool for pool in self.pool_rows()},
             clusters={row["id"]: Cluster(**row) for row in named(self.store.others, CLUSTER, "FROM clusters t")},
+            uids={
+                (row["cluster_id"], row["name"]): row["uid"]
+                for row in named(self.store.others, ("cluster_id", "name", "uid"), "FROM workloads t")
+            },
             lease_rows=self.store.lease_rows,
         )
         laws.check(cast(Falcon, SimpleNamespace(store=seen, sim=self.sim)))
