@@ -21,7 +21,7 @@ from falcon_rm.core.words import ClusterStatus
 
 GROUNDS: Grounds = {}
 LENGTH = 4
-LIVES = ("one host", "cpu")
+LIVES = ("one host", "cpu", "aborted: j1 Pending/Waiting")
 MORE = (
     "reservation", "a v7x slice", "flex-start", "reservation for one of two", "fails", "lost once", "a pool for two",
     "two topologies contested", "idle pools", "pool in error",
