@@ -10,8 +10,8 @@ from scenarios import SCENARIOS
 
 PAIRED = (
     ("one host",),
-    ("cpu", "reservation full for ever"),
-    ("quota for ever",),
+    ("cpu", "reservation full for ever", "out of memory"),
+    ("quota for ever", "row deleted: j1 Running"),
     (
         "aborted: j1 Pending/Waiting", "aborted: j1 Pending/Provisioning", "aborted: j1 Pending/WaitingForNode",
         "aborted: j1 Pending/Dispatching", "row deleted: j1 Pending/Provisioning",
