@@ -9,8 +9,8 @@ from proving import Grounds, Proof
 from scenarios import SCENARIOS
 
 PAIRED = (
-    ("one host",),
-    ("cpu", "reservation full for ever", "out of memory"),
+    ("one host", "a slice"),
+    ("cpu", "reservation full for ever", "out of memory", "strangers"),
     ("quota for ever", "row deleted: j1 Running"),
     (
         "aborted: j1 Pending/Waiting", "aborted: j1 Pending/Provisioning", "aborted: j1 Pending/WaitingForNode",
