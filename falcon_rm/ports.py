@@ -88,7 +88,11 @@ class Store(Protocol):
         """Write an audit row unless the same (kind, subject, text) stands there already."""
 
     def pool_requested(self, action: CreatePool) -> bool:
-        """Write requested_at = now just before the create call, if the lease still is job_id's and the row Active."""
+        """
+        Write requested_at = now just before the create call, if the lease still is job_id's and the row Active.
+
+        Not if somebody has seen the pool since it was planned, or asked for it first: it may have come, and gone.
+        """
 
     def pool_answered(self, action: CreatePool, fault: tuple[str, str] | None) -> bool:
         """

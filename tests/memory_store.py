@@ -169,9 +169,16 @@ class MemoryStore(Tables):
         return True
 
     def pool_requested(self, action: CreatePool) -> bool:
-        """Write requested_at just before the create call."""
+        """Write requested_at just before the create call, if nobody has seen the pool, or asked for it, meanwhile."""
         pool = self.pools.get((action.cluster.id, action.pool.name))
-        if pool is None or pool.lease != action.job_id or pool.state is not PoolState.ACTIVE:
+        if (
+            pool is None
+            or pool.lease != action.job_id
+            or pool.state is not PoolState.ACTIVE
+            or pool.seen_at is not None
+        ):
+            return False
+        if pool.requested_at is not None and action.pool.requested_at is None:
             return False
         return self._edit_pool(pool.cluster_id, pool.name, requested_at=self.now)
 

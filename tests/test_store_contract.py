@@ -531,13 +531,17 @@ def test_the_lease_of_a_job_that_is_over_ends(store: Store, keep: bool, over: st
 
 
 def test_a_create_is_written_before_it_is_asked(store: Store) -> None:
-    """Only for the holder of an Active row, and again with each try."""
+    """Only for the holder of an Active row, and again with each try, but never by who knows nothing of the last one."""
     claimed(store)
     assert store.pool_requested(create())
     store.now = START + 3
-    assert store.pool_requested(create())
+    assert not store.pool_requested(create())
+    (asked,) = ledger(store)
+    assert store.pool_requested(evolve(create(), pool=asked))
     assert START + 3 == ledger(store)[0].requested_at
-    assert not store.pool_requested(create(job_id="j2"))
+    assert not store.pool_requested(evolve(create(job_id="j2"), pool=asked))
+    assert store.mark_pool(MarkPool("c1", "falcon-j1", seen=True))
+    assert not store.pool_requested(evolve(create(), pool=asked))
     store.commit(give_back())
     assert not store.pool_requested(create())
 

@@ -8,11 +8,9 @@ from scenarios import in_each_phase
 from views import prove_views
 
 GROUNDS: Grounds = {}
-ASKED_AGAIN = frozenset({"pool deleted: j1 Pending/WaitingForNode", "pool deleted: j1 Pending/Dispatching"})
-"""Rows read before a create, acted on after its pool went, ask for the pool once more under its name."""
 
 
-@pytest.mark.parametrize("name", sorted(in_each_phase().keys() - ASKED_AGAIN))
+@pytest.mark.parametrize("name", sorted(in_each_phase()))
 def test_every_old_or_short_view_while_people_act(name: str, proof: Callable[[int, int], None]) -> None:
     """Whatever old or short answer one read gets, the life ends as it should, whatever people did meanwhile."""
     prove_views(name, GROUNDS, proof)

@@ -231,11 +231,22 @@ class MySqlStore:
             return False
 
     def pool_requested(self, action: CreatePool) -> bool:
-        """Write requested_at, and the zone, just before the create call."""
+        """
+        Write requested_at, and the zone, just before the create call.
+
+        Not if somebody has seen it since it was planned, or asked for it: it may have come, and gone.
+        """
         return self._write(
             "UPDATE node_pools SET requested_at = NOW(6), zone = %s"
-            " WHERE cluster_id = %s AND name = %s AND lease = %s AND state = 'Active'",
-            (action.zone, action.cluster.id, action.pool.name, action.job_id),
+            " WHERE cluster_id = %s AND name = %s AND lease = %s AND state = 'Active' AND seen_at IS NULL"
+            " AND (requested_at IS NULL OR %s)",
+            (
+                action.zone,
+                action.cluster.id,
+                action.pool.name,
+                action.job_id,
+                int(action.pool.requested_at is not None),
+            ),
             pool_subject(action.cluster.id, action.pool.name),
         )
 
