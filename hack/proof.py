@@ -3,7 +3,8 @@ The proof as one table: for each property the cases planned, executed and violat
 
 1. A test file shows the properties that its first docstring names, as R9; FURTHER has what shows one beside.
 2. A test says how many cases its matrix planned and executed (the fixture `proof`); one that does not is one case.
-3. A violation is a test that failed. Tests are those of hack/test, run as there.
+3. A violation is a test that failed. Tests are those of hack/test, run as there; or they have run, and the report that
+   `hack/test --junit-xml=FILE` wrote says how. Its seconds are the tests' own, added up: workers run side by side.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
@@ -86,11 +87,15 @@ def main() -> int:
     """Show what is asked for; return the exit code."""
     parser = argparse.ArgumentParser(prog="hack/proof", description="Show the properties that Falcon promises.")
     parser.add_argument("--only", action="append", choices=PROPERTIES, metavar="R", help="a property: R1 to R17")
-    asked = parser.parse_args().only or list(PROPERTIES)
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="of a run of hack/test --junit-xml=FILE: run nothing"
+    )
+    given = parser.parse_args()
+    asked, report = given.only or list(PROPERTIES), given.report
     tests, total, all_hold = tests_of_properties(), Shown(0, 0, 0, 0), True
     tell("property", "", "planned", "executed", "violations", "seconds")
     for name in asked:
-        shown = run(tests[name])
+        shown = run(tests[name]) if report is None else told(report, tests[name])
         row(name, PROPERTIES[name], shown)
         total, all_hold = total + shown, all_hold and shown.holds
     row("all", "", total)
@@ -123,28 +128,49 @@ def run(tests: Sequence[str]) -> Shown:
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if ended.returncode:
             sys.stderr.write(ended.stdout + ended.stderr)
-        cases = list(counted(report)) if report.exists() else []
-    shown = sum(cases, Shown(0, 0, 0, time.monotonic() - began))
+        cases = [case for _, case in counted(report)] if report.exists() else []
+    counts = sum(cases, Shown(0, 0, 0, 0))
+    shown = evolve(counts, seconds=time.monotonic() - began)
     broken = ended.returncode != 0 and not shown.violations
     return shown + Shown(0, 0, int(broken), 0)
 
 
-def counted(report: Path) -> Iterator[Shown]:
-    """Yield what each test came to."""
+def told(report: Path, tests: Sequence[str]) -> Shown:
+    """Return what a report says of tests."""
+    of_these = [case for place, case in counted(report) if any(is_part(place, test) for test in tests)]
+    return sum(of_these, Shown(0, 0, 0, 0))
+
+
+def is_part(place: str, test: str) -> bool:
+    """Return whether a test that ran, named below tests/, is one of a folder, of a file, or this one."""
+    return place == test or place.startswith((f"{test}/", f"{test}::", f"{test}["))
+
+
+def place_of(case: ElementTree.Element) -> str:
+    """Return a test of a report as pytest names it, below tests/."""
+    parts = (case.get("classname") or "").split(".")[1:]
+    module = next((index for index, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
+    return "::".join(("/".join(parts[: module + 1]) + ".py", *parts[module + 1 :], case.get("name") or ""))
+
+
+def counted(report: Path) -> Iterator[tuple[str, Shown]]:
+    """Yield each test of a report, and what it came to."""
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        told = [(each.get("name"), int(each.get("value") or 0)) for each in case.iter("property") if is_count(each)]
+        counts = [(each.get("name"), int(each.get("value") or 0)) for each in case.iter("property") if is_count(each)]
         failed = any(case.find(kind) is not None for kind in ("failure", "error"))
         left_out = case.find("skipped") is not None
-        if told:
-            planned, executed = (sum(value for name, value in told if name == kind) for kind in ("planned", "executed"))
+        if counts:
+            planned, executed = (
+                sum(value for name, value in counts if name == kind) for kind in ("planned", "executed")
+            )
         else:
             planned, executed = 1, int(not left_out)
-        yield Shown(planned, executed, int(failed), 0)
+        yield place_of(case), Shown(planned, executed, int(failed), float(case.get("time") or 0))
 
 
-def is_count(told: ElementTree.Element) -> bool:
+def is_count(found: ElementTree.Element) -> bool:
     """Return whether a property of a report is one of ours."""
-    return told.get("name") in ("planned", "executed")
+    return found.get("name") in ("planned", "executed")
 
 
 def row(name: str, text: str, shown: Shown) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 REPORT = """
 <testsuites><testsuite>
-  <testcase name="a matrix">
+  <testcase classname="tests.core.test_machine" name="a matrix" time="2.5">
     <properties>
       <property name="planned" value="40"/><property name="executed" value="40"/>
       <property name="planned" value="2"/><property name="executed" value="1"/>
@@ -15,7 +15,7 @@ REPORT = """
     </properties>
     <failure message="no"/>
   </testcase>
-  <testcase name="one case"/>
+  <testcase classname="tests.test_world_machine.TestMachine" name="runTest[one]"/>
   <testcase name="left out"><skipped/></testcase>
   <testcase name="broken"><error message="no"/></testcase>
 </testsuite></testsuites>
@@ -26,8 +26,17 @@ def test_counts_of_a_report(tmp_path: Path) -> None:
     """What a test said adds up, one that said nothing is one case, and each that failed is a violation."""
     report = tmp_path / "report.xml"
     report.write_text(REPORT, encoding="utf-8")
-    shown = [(case.planned, case.executed, case.violations) for case in proof.counted(report)]
+    shown = [(case.planned, case.executed, case.violations) for _, case in proof.counted(report)]
     assert [(42, 41, 1), (1, 1, 0), (1, 0, 0), (1, 1, 1)] == shown
+
+
+def test_a_report_of_a_whole_run_is_told_by_tests(tmp_path: Path) -> None:
+    """A property has the tests of its folders and files, and those named one by one, with their own seconds."""
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT, encoding="utf-8")
+    assert proof.Shown(42, 41, 1, 2.5) == proof.told(report, ["core"]) == proof.told(report, ["core/test_machine.py"])
+    assert proof.Shown(1, 1, 0, 0) == proof.told(report, ["test_world_machine.py::TestMachine::runTest"])
+    assert proof.Shown(0, 0, 0, 0) == proof.told(report, ["test_world_mach", "test_world_machine.py::TestMachine::run"])
 
 
 @pytest.mark.parametrize(
