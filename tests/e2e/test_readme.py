@@ -55,6 +55,8 @@ ELSEWHERE: Mapping[str, str] = {
     "kubectl apply --server-side -k hack/deploy/overlays/example": KUBECTL,
     "hack/proof": LONG,
     "hack/proof --only R4": LONG,
+    "hack/test --junit-xml=report.xml": "runs this",
+    "hack/proof --report report.xml": "tests/test_proof.py tells a report",
     "hack/soak --ticks-in-all 1000000": LONG,
     "hack/bench": LONG,
     "hack/check --fix": "changes files; without --fix it is part of .ci/run",
