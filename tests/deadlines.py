@@ -37,6 +37,7 @@ def bounds_ahead(store: Any, bounds: Bounds, sim: World) -> list[float]:
     for failure in rows.failures:
         found += [failure.at + bounds.backoff_base * 2**count for count in range(FAILURES)]
         found += [failure.at + bounds.backoff_max, failure.at + bounds.room_hold]
+    found += [at for row in rows.submissions for at in _after(row.resumed_at, *_starts(bounds))]
     found += [trouble.at + bounds.cluster_pause for trouble in rows.troubles]
     found += [at for kube in sim._kubes.values() for at in _of_starts(kube, bounds)]
     return [at for at in found if at is not None and at >= rows.now]
@@ -67,9 +68,13 @@ def _of_nodes(job: Job, pool: Pool | None, stopped: float | None, bounds: Bounds
 
 
 def _of_dispatching(job: Job, pool: Pool | None, stopped: float | None, bounds: Bounds) -> Times:
-    starts = (bounds.pod_start_image, bounds.pod_start_configuration)
+    yield from _after(job.dispatched_at, job.timeout_seconds, *_starts(bounds))
+
+
+def _starts(bounds: Bounds) -> tuple[float, ...]:
+    """Return how long each thing may hold a pod up."""
     others = (bounds.pod_start_sidecar, bounds.pod_start_unschedulable)
-    yield from _after(job.dispatched_at, job.timeout_seconds, *starts, *others)
+    return (bounds.pod_start_image, bounds.pod_start_configuration, *others)
 
 
 def _of_running(job: Job, pool: Pool | None, stopped: float | None, bounds: Bounds) -> Times:

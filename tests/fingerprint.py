@@ -117,7 +117,8 @@ def _database(falcon: "Falcon", names: _Names) -> Iterator[object]:
         for _, pool in sorted(store.pools.items())
         if pool.state is PoolState.DELETED
     )
-    yield tuple(sorted(_submission(row) for row in rows.submissions))
+    starting = {job.id for job in rows.jobs if phase_of(job) is Phase.DISPATCHING}
+    yield tuple(sorted(_submission(row, rows.now if row.job_id in starting else None) for row in rows.submissions))
     yield tuple(sorted((slot.cluster_id, slot.topology, slot.holder) for slot in rows.slots))
     yield tuple(_turns(store.turns.values()))
     yield tuple(_late(falcon, live))
@@ -183,8 +184,10 @@ def _pool(pool: Pool, now: float, bounds: Bounds) -> tuple[object, ...]:
     return (*words, pool.error.kind.value if decides and pool.error else None, times)
 
 
-def _submission(row: Submission) -> tuple[object, ...]:
-    return (row.cluster_id, row.name, row.attempt, row.resumed_at is None, str(row.error and row.error.kind))
+def _submission(row: Submission, now: float | None) -> tuple[object, ...]:
+    """Return a submission; since when it was let go while its pods start, *now* given."""
+    let_go = row.resumed_at is None if now is None or row.resumed_at is None else _age(row.resumed_at, now)
+    return (row.cluster_id, row.name, row.attempt, str(let_go), str(row.error and row.error.kind))
 
 
 def _plain(value: object) -> object:

@@ -9,6 +9,7 @@ import pytest
 from attrs import define
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault
+from cloudsim.workload import Workload
 from world import Falcon, cluster, spec
 
 from falcon_rm.cloud import cloudsql
@@ -25,7 +26,7 @@ SILENT = SimError("UNAVAILABLE", "The service is currently unavailable.")
 REFUSED = KubeError(503, "ServiceUnavailable", "the server is currently unable to handle the request")
 STRUCK = (
     "gke.get_cluster", "gke.list_node_pools", "gke.list_operations", "gke.create_node_pool", "gke.delete_node_pool",
-    "compute.get_reservation", "kube.list.jobs", "kube.create.jobs", "kube.delete.jobs",
+    "compute.get_reservation", "kube.list.jobs", "kube.create.jobs", "kube.patch.jobs", "kube.delete.jobs",
 )  # fmt: skip
 
 
@@ -38,6 +39,16 @@ def test_every_call_of_a_life_fails_once() -> None:
     falcon.settle()
     assert "Succeeded" == falcon.state("j1")
     assert [1] * len(STRUCK) == [fault.struck for fault in faults]
+
+
+def test_events_that_cannot_be_read_cost_nothing_else() -> None:
+    """The warnings about pods that start slowly are only a help: the job goes on without."""
+    falcon = Falcon()
+    fault = falcon.sim.faults.add(Fault("kube.list.events", error=REFUSED, times=None))
+    falcon.sim.default_workload = Workload(seconds=20, pull_seconds=60)
+    falcon.submit("j1")
+    falcon.settle()
+    assert ("Succeeded", True) == (falcon.state("j1"), fault.struck > 0)
 
 
 def test_strange_answer_costs_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

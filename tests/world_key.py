@@ -101,7 +101,7 @@ def rows_key(store: MemoryStore, sim: World, alias: Alias) -> Hashable:
             (
                 work.cluster_id,
                 alias.get(work.name),
-                work.resumed_at is None,
+                _age(work.resumed_at, now) if phase_of(jobs[work.job_id]) is F.DISPATCHING else work.resumed_at is None,
                 _age(work.stop_at, now),
                 work.error and work.error.kind,
             )

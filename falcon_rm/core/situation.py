@@ -240,25 +240,27 @@ def _see_alive(job: Job, phase: Phase, live: LiveWork, scene: Scene) -> WorkSeen
         return WorkSeen.RUNNING
     if phase is Phase.DISPATCHING and job.dispatched_at is None:
         return WorkSeen.UNRECORDED  # by hand: no bound would ever end it
-    late = job.dispatched_at is not None and _is_late(job.dispatched_at, job, live, seen, scene)
+    submission = scene.submission_of(job)
+    let_go = max(job.dispatched_at or 0, (submission and submission.resumed_at) or 0)
+    late = job.dispatched_at is not None and _is_late(let_go, job, live, seen, scene)
     return WorkSeen.STUCK if late else WorkSeen.STARTING
 
 
-def _is_late(dispatched: float, job: Job, live: LiveWork, seen: Sequence[Pod], scene: Scene) -> bool:
+def _is_late(let_go: float, job: Job, live: LiveWork, seen: Sequence[Pod], scene: Scene) -> bool:
     """Return whether anything holds pods up past its deadline: the longest one while the events cannot be read."""
     events = scene.views[job.cluster_id or ""].events
     longest = max(pods.limits(scene.bounds).values())
     for reason in pods.held_up(live, seen, events or (), scene.snapshot.now):
         limit = longest if events is None else reason.limit(scene.bounds)
-        if scene.age(_held_since(dispatched, reason.since, scene)) > limit:
+        if scene.age(_held_since(let_go, reason.since, scene)) > limit:
             return True
     return False
 
 
-def _held_since(dispatched: float, said: float | None, scene: Scene) -> float:
+def _held_since(let_go: float, said: float | None, scene: Scene) -> float:
     """Return since when a pod is held up: as Kubernetes says, if its clock can be compared with the database's."""
     comparable = said is not None and said < scene.snapshot.now + CLOCKS_APART
-    return max(dispatched, said or 0) if comparable else dispatched
+    return max(let_go, said or 0) if comparable else let_go
 
 
 def is_short(work: LiveWork) -> bool:

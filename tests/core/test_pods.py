@@ -152,6 +152,16 @@ def test_time_of_a_clock_far_ahead_counts_for_nothing(ahead: float, reached: str
     assert reached == change(of).columns.get("outcome", "Pending/Dispatching")
 
 
+@pytest.mark.parametrize(("let_go", "reached"), [(30, "Pending/Dispatching"), (901, "JobFailed")])
+def test_nothing_holds_up_pods_before_their_job_was_let_go(let_go: float, reached: str) -> None:
+    """Submitted long ago and let go only now, by who came after a process that was killed between the two."""
+    late = job("j1", "Pending/Dispatching", task("4x4"), job_uid="uid-j1", dispatched_at=NOW - 901)
+    sent = Submission("c1", NAME.rsplit("-", 1)[0], "j1", 1, NOW - 902, resumed_at=NOW - let_go)
+    waits = container("waiting", "ImagePullBackOff", "Back-off pulling image")
+    of = evolve(world(late, work(late, ready=0), pod(late, 0, "Pending", waits)), submissions=(sent,))
+    assert reached == change(of).columns.get("outcome", "Pending/Dispatching")
+
+
 @pytest.mark.parametrize(
     ("seconds", "events", "reached"),
     [(300, (), "JobFailed"), (899, None, "Pending/Dispatching"), (901, None, "JobFailed")],

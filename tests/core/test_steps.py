@@ -174,6 +174,20 @@ def test_how_a_lease_ended(row: Pool, listed: tuple[LivePool, ...], ended: str) 
     assert ended == made.gives_up.ended
 
 
+def test_pool_that_others_delete_or_that_never_came_is_told() -> None:
+    """What is given up for the bound of a creation says why: others delete it for ever, or no list ever had it."""
+    late = evolve(ASKS, provisioning_at=NOW - 2401)
+    row = pool(late, requested_at=NOW - 2401)
+    gone = change(world(late, row, live(row, PoolStatus.STOPPING)))
+    assert "queued again (attempt 1 ended): node pool falcon-j1 is being deleted by others" == gone.message
+    going = message(world(ASKS, pool(ASKS), live(pool(ASKS), PoolStatus.STOPPING)))
+    assert "Creating node pool (supply: on-demand)...; node pool falcon-j1 is being deleted by others" == going
+    taken = evolve(pool(late), requested_at=NOW - 300, seen_at=None, up_at=None, ready_at=None)
+    never = change(world(late, taken))
+    text = "the creation of node pool falcon-j1 was accepted, and it never came"
+    assert f"queued again (attempt 1 ended): {text}" == never.message
+
+
 def test_row_that_acquires_but_holds_nothing_waits_again() -> None:
     """No name, no lease: back to Waiting without a back-off."""
     made = change(world(evolve(ASKS, node_pool_name=None), None))
