@@ -56,11 +56,12 @@ SLOT = ("cluster_id", "topology", "holder", "held_at")
 TURN = ("cluster_id", "topology", "actor", "served_at")
 FAILURE = ("job_id", "cluster_id", "ended", "until_at", "ended_text")
 
-FAILURES = f"""FROM (
+FAILURES = """FROM (
     SELECT l.*, ROW_NUMBER() OVER (PARTITION BY l.job_id, l.cluster_id ORDER BY l.until_at DESC, l.id DESC) AS newest
     FROM pool_leases l JOIN job j ON j.id = l.job_id
-    WHERE j.status = 'Pending' AND l.ended IN ({", ".join(["%s"] * len(BACKS_OFF))})
+    WHERE j.status = 'Pending' AND FIND_IN_SET(l.ended, %s)
 ) t WHERE t.newest <= %s"""
+"""One lookup a job: by a list of words the server would make one for each word of each job."""
 
 TROUBLES = """FROM (
     SELECT job_id, cluster_id, ended, until_at, ended_text FROM pool_leases
@@ -107,7 +108,9 @@ def read_rows(database: Database) -> Rows:
         ),
         slots=tuple(Slot(**row) for row in named(database, SLOT, "FROM queue_slots t")),
         turns=read_turns(database, queues),
-        failures=tuple(failure_of(row) for row in named(database, FAILURE, FAILURES, (*BACKS_OFF, FAILURES_KEPT))),
+        failures=tuple(
+            failure_of(row) for row in named(database, FAILURE, FAILURES, (",".join(BACKS_OFF), FAILURES_KEPT))
+        ),
         troubles=tuple(failure_of(row) for row in named(database, FAILURE, TROUBLES)),
     )
 

@@ -32,7 +32,7 @@ READS = {
 WRITES = {
     "gke.create_node_pool", "gke.delete_node_pool", "compute.insert_resource_policy",
     "kube.create.namespaces", "kube.create.serviceaccounts", "kube.create.jobs", "kube.create.services",
-    "kube.delete.jobs",
+    "kube.patch.jobs", "kube.delete.jobs",
 }  # fmt: skip
 """Every call to the clouds that the load makes."""
 
