@@ -14,6 +14,7 @@ from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind
 
 
 def submit(case: Case) -> Action:
+    """Return the call that makes the Job of this attempt, suspended, or finishes a submit that was cut short."""
     job, scene = case.job, case.scene
     cluster = scene.views[job.cluster_id or ""].cluster
     name = names.cloud_name(job.id, job.attempt)
@@ -41,6 +42,7 @@ def submit(case: Case) -> Action:
 
 
 def resume(case: Case) -> Action:
+    """Return the call that lets the Job go whose UID is in the row."""
     job = case.job
     return ResumeWork(
         cluster=case.scene.views[job.cluster_id or ""].cluster,
@@ -53,12 +55,14 @@ def resume(case: Case) -> Action:
 
 
 def _tried_at(case: Case) -> float:
+    """Return when the last answer about this Job was lost; 0 if none was."""
     submission = case.scene.submission_of(case.job)
     fault = submission.error if submission else None
     return fault.at if fault and fault.kind is ErrorKind.UNKNOWN else 0
 
 
-def delete(case: Case) -> Action | None:
+def delete(case: Case) -> Action:
+    """Return the call that deletes the Job that was seen."""
     job, work = case.job, case.scene.work_of(case.job)
     assert work is not None
     cluster = case.scene.views[job.cluster_id or ""].cluster
