@@ -34,7 +34,7 @@ SQL = re.compile(
 PIECES: dict[str, set[str]] = {
     "database.py": {"table", "', '.join(settings)"},
     "people.py": {"', '.join(row)", "', '.join(['%s'] * len(row))", "sets", "table"},
-    "rows.py": {"columns", "rest", "', '.join(['%s'] * len(BACKS_OFF))"},
+    "rows.py": {"columns", "rest"},
     "schema.py": {"view", "name", "needed.ddl"},
     "store.py": {"sets", "missing", "since", "guard", "named", "dispatched"},
     "transaction.py": {"', '.join(sets)"},
