@@ -22,8 +22,8 @@ from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
 from falcon_rm.core.room import mode_for, never
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, fits, phase_of, scene, work_name
-from falcon_rm.core.schedule import candidates
 from falcon_rm.core.steps import FINAL
+from falcon_rm.core.tally import candidates
 from falcon_rm.core.words import Mode, Reason, Status
 from falcon_rm.report import NONE, age, describe, table
 from falcon_rm.story import Entry, History, Lease, standing
@@ -305,7 +305,7 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
         yield "the next pass takes it out of its queue"
         return
     fitting, _ = candidates(task, seen, Messages("en"))
-    view = next((each for each in fitting if each.cluster.id == cluster_id), None)
+    view = fitting.get(cluster_id)
     if not fitting:
         yield f"a cluster for {task.tpu_type or 'cpu'} is active, readable and without trouble"
         return

@@ -4,22 +4,23 @@ Which cluster a job waits for, who is picked for a free slot, and what everyone 
 1. One slot a (cluster, topology); whoever is picked takes it together with its pool's name, in one transaction.
 2. A choice of cluster is kept while the job waits; it is made again when the cluster is no candidate any more, or when
    another could start the job now and its own cannot.
-3. Choices of one pass are made against one running tally: no pool, slot or room is promised twice.
+3. Choices of one pass are made against one running tally (tally.py): no pool, slot or room is promised twice.
 4. Reservation and UNKNOWN: a cluster that was not read whole is no candidate; room that was not read is not promised.
 """
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from attrs import Factory, define, frozen
+from attrs import frozen
 
 from falcon_rm.core.backoff import backoff_until, busy_since, is_off
 from falcon_rm.core.line import line, place
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import EXACT_POSITIONS, Messages, moment
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
-from falcon_rm.core.room import mode_for, never, reservation_path, room, uncounted, units
-from falcon_rm.core.scene import Key, Scene, fits
+from falcon_rm.core.room import mode_for, reservation_path
+from falcon_rm.core.scene import Key, Scene
+from falcon_rm.core.tally import Tally, task_of
 from falcon_rm.core.words import CPU_TOPOLOGY, ClusterStatus, Mode, Reason
 
 
@@ -44,69 +45,6 @@ class Decision:
     reason: Reason = Reason.WAITING  # what a job that stays shows
 
 
-@define
-class _Tally:
-    """What this pass has promised already."""
-
-    scene: Scene
-    messages: Messages
-    depth: dict[Key, int] = Factory(dict)  # who waits or acquires in a queue; of CPU jobs all that are on a cluster
-    promised: set[Key] = Factory(set)  # free pools
-    slots: set[Key] = Factory(set)  # slots claimed, or kept for a job that moves there
-    taken: dict[str, int] = Factory(dict)  # units by reservation: of pools Compute may not count yet, and promised
-    held_for: dict[str, Job] = Factory(dict)  # reservations nobody behind this job may take from
-    misfits: dict[tuple[str, str, str, Mode | None], str | None] = Factory(dict)
-    fitting: dict[tuple[str | None, bool], tuple[list[ClusterView], list[str]]] = Factory(dict)
-
-    def free_pool(self, job: Job, cluster_id: str) -> Pool | None:
-        """Return the best free pool that fits a job; none of a reservation whose room is kept for another."""
-        task = task_of(job)
-        free = self.scene.free_pools(cluster_id) if task.shape else ()
-        for pool in free:
-            kept_for = self.held_for.get(pool.reservation or "", job)
-            if fits(pool, task) and kept_for is job and (cluster_id, pool.name) not in self.promised:
-                return pool
-        return None
-
-    def room(self, task: TaskSpec, view: ClusterView) -> int | None:
-        """Return the slices left for this shape; None if nobody knows."""
-        if view.reservation is None or task.shape is None:
-            return None
-        path = view.reservation.path
-        if path not in self.taken:
-            self.taken[path] = uncounted(view.reservation, self.scene)
-        return room(view.reservation, task.shape, self.taken[path])
-
-    def never(self, job: Job, view: ClusterView) -> str | None:
-        """Return why a cluster can never start a job, as its reservation stands; None if it could, or nobody knows."""
-        task = task_of(job)
-        key = (view.cluster.id, task.topology, task.shape.machine_type if task.shape else "", task.mode)
-        if key not in self.misfits:
-            self.misfits[key] = never(task, view, self.messages)
-        why = self.misfits[key]
-        return why if why and self.free_pool(job, view.cluster.id) is None else None
-
-    def slot_free(self, key: Key) -> bool:
-        """Return whether nobody acquires in this queue and this pass has not given its slot away."""
-        slot = self.scene.slots.get(key)
-        return key not in self.slots and not (slot and slot.holder) and not self.scene.acquiring.get(key)
-
-    def promise(self, decision: Decision, view: ClusterView, task: TaskSpec) -> None:
-        """Note what a claim takes: the slot, and a pool or room."""
-        self.slots.add((view.cluster.id, task.topology))
-        if decision.pool:
-            self.promised.add((view.cluster.id, decision.pool.name))
-        elif decision.mode is Mode.RESERVATION and view.reservation and task.shape:
-            self.taken[view.reservation.path] += units(task.shape, view.reservation)  # the room was asked for first
-
-    def candidates(self, task: TaskSpec) -> tuple[list[ClusterView], list[str]]:
-        """Return the clusters that can take a job, and for each other of its type why it cannot."""
-        key = (task.tpu_type, task.mode is Mode.RESERVATION)
-        if key not in self.fitting:
-            self.fitting[key] = candidates(task, self.scene, self.messages)
-        return self.fitting[key]
-
-
 @frozen
 class Schedule:
     """What every job that is new or waits should do now, and for which job a reservation's room is kept."""
@@ -117,7 +55,7 @@ class Schedule:
 
 def schedule(scene: Scene, messages: Messages) -> Schedule:
     """Return the schedule of one pass; jobs whose spec is invalid are left out."""
-    tally = _Tally(scene, messages)
+    tally = Tally(scene, messages)
     jobs = [job for job in scene.snapshot.jobs if isinstance(job.task, TaskSpec)]
     waiting = [job for job in jobs if scene.phases[job.id] is Phase.WAITING]
     for job in waiting:
@@ -136,39 +74,10 @@ def schedule(scene: Scene, messages: Messages) -> Schedule:
     return Schedule(decisions, {path: job.id for path, job in tally.held_for.items()})
 
 
-def task_of(job: Job) -> TaskSpec:
-    """Return the parsed spec of a job that has one."""
-    assert isinstance(job.task, TaskSpec)
-    return job.task
-
-
 # --- the cluster
 
 
-def candidates(task: TaskSpec, scene: Scene, messages: Messages) -> tuple[list[ClusterView], list[str]]:
-    """Return the clusters that can take a job, and for each other of its type why it cannot."""
-    fitting: list[ClusterView] = []
-    reasons: list[str] = []
-    for view in sorted(scene.snapshot.views, key=lambda view: view.cluster.name):
-        cluster = view.cluster
-        if task.tpu_type not in (None, cluster.tpu_type):
-            continue
-        trouble = scene.trouble(cluster.id)
-        if cluster.status is not ClusterStatus.ACTIVE:
-            reasons.append(messages.say("cluster-status", cluster=cluster.name, status=cluster.status))
-        elif not view.readable or view.problem:
-            reasons.append(messages.say("cluster-unread", cluster=cluster.name, why=view.problem or "?"))
-        elif trouble:
-            until = moment(trouble.at + scene.bounds.cluster_pause)
-            reasons.append(messages.say("cluster-trouble", cluster=cluster.name, until=until, why=trouble.text))
-        elif task.mode is Mode.RESERVATION and not cluster.default_reservation:
-            reasons.append(messages.say("no-reservation", cluster=cluster.name))
-        else:
-            fitting.append(view)
-    return fitting, reasons
-
-
-def _choose(job: Job, tally: _Tally) -> Decision:
+def _choose(job: Job, tally: Tally) -> Decision:
     """Return the cluster a job joins: one that can ever start it, no failure just now, a free pool, a short queue."""
     scene, messages, task = tally.scene, tally.messages, task_of(job)
     fitting, reasons = tally.candidates(task)
@@ -187,7 +96,7 @@ def _choose(job: Job, tally: _Tally) -> Decision:
             cluster.name,
         )
 
-    best = min(fitting, key=rank).cluster
+    best = min(fitting.values(), key=rank).cluster
     pool = tally.free_pool(job, best.id)
     if pool:
         tally.promised.add((best.id, pool.name))
@@ -197,7 +106,7 @@ def _choose(job: Job, tally: _Tally) -> Decision:
     return Decision(Kind.PLACE, messages.queue(position, []) if task.shape else messages.say("soon"), best.id)
 
 
-def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: _Tally) -> dict[str, Decision]:
+def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: Tally) -> dict[str, Decision]:
     """Return decisions of waiting jobs whose cluster is no candidate any more, or that another could start now."""
     moves: dict[str, Decision] = {}
     for job in sorted(waiting, key=lambda job: (-job.priority, place(job))):
@@ -206,35 +115,32 @@ def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: _Tally
         if current and current.kind is Kind.CLAIM:
             continue
         fitting, _ = tally.candidates(task)
-        if job.cluster_id not in {view.cluster.id for view in fitting}:
+        if job.cluster_id not in fitting:
             moves[job.id] = _choose(job, tally)
         elif task.shape is None:
             moves[job.id] = Decision(Kind.CLAIM, tally.messages.say("dispatching-cpu"), job.cluster_id)
         else:
-            better = next((view for view in fitting if _could_start(job, view, tally)), None)
+            better = next((view for view in tally.vacant(task) if _could_start(job, view, tally)), None)
             if better:
                 tally.slots.add((better.cluster.id, task.topology))
                 moves[job.id] = Decision(Kind.PLACE, tally.messages.say("soon"), better.cluster.id)
-            elif _is_hopeless(job, fitting, tally):
+            elif _is_hopeless(job, tally):
                 moves[job.id] = _choose(job, tally)
     return moves
 
 
-def _is_hopeless(job: Job, fitting: Iterable[ClusterView], tally: _Tally) -> bool:
+def _is_hopeless(job: Job, tally: Tally) -> bool:
     """Return whether a job's own cluster can never start it, and another is known to be able to."""
-    task, own = task_of(job), tally.scene.views[job.cluster_id or ""]
+    own = tally.scene.views[job.cluster_id or ""]
     return tally.never(job, own) is not None and any(
-        (mode_for(task, view.cluster) is not Mode.RESERVATION or tally.room(task, view) is not None)
-        and tally.never(job, view) is None
-        for view in fitting
+        tally.never(job, view) is None for view in tally.hopeful(task_of(job))
     )
 
 
-def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
+def _could_start(job: Job, view: ClusterView, tally: Tally) -> bool:
     """Return whether another cluster could start a job at once: slot and queue empty, pool or room there."""
     task, cluster = task_of(job), view.cluster
-    key = (cluster.id, task.topology)
-    if cluster.id == job.cluster_id or tally.depth.get(key) or not tally.slot_free(key):
+    if cluster.id == job.cluster_id or not tally.is_vacant(task, view):
         return False
     if backoff_until(job, cluster.id, tally.scene) is not None:
         return False
@@ -246,7 +152,7 @@ def _could_start(job: Job, view: ClusterView, tally: _Tally) -> bool:
 # --- the slot
 
 
-def _serve_queues(waiting: Iterable[Job], tally: _Tally) -> dict[str, Decision]:
+def _serve_queues(waiting: Iterable[Job], tally: Tally) -> dict[str, Decision]:
     """Return decisions of the jobs that wait in queues of candidate clusters: who claims, who lacks room, who stays."""
     scene, queues = tally.scene, dict[Key, list[Job]]()
     for job in waiting:
@@ -269,7 +175,7 @@ def _serve_queues(waiting: Iterable[Job], tally: _Tally) -> dict[str, Decision]:
 
 
 def _serve(
-    key: Key, jobs: list[Job], served: Mapping[str, float], view: ClusterView, tally: _Tally
+    key: Key, jobs: list[Job], served: Mapping[str, float], view: ClusterView, tally: Tally
 ) -> dict[str, Decision]:
     """Return who claims the slot of one queue now, if anybody, and who shows that the reservation lacks room."""
     scene, chosen = tally.scene, dict[str, Decision]()
@@ -291,11 +197,11 @@ def _serve(
     picked = next(line(able, served), None)
     if picked:
         chosen[picked.id] = _try(picked, view, tally)
-        tally.promise(chosen[picked.id], view, task_of(picked))
+        tally.promise(task_of(picked), view, chosen[picked.id].pool, chosen[picked.id].mode)
     return chosen
 
 
-def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
+def _try(job: Job, view: ClusterView, tally: Tally) -> Decision:
     """Return whether a job could start here now: with a free pool, or with a new one if there is room for it."""
     task, cluster, messages = task_of(job), view.cluster, tally.messages
     pool = tally.free_pool(job, cluster.id)
@@ -320,7 +226,7 @@ def _try(job: Job, view: ClusterView, tally: _Tally) -> Decision:
     return Decision(Kind.BUSY, say, cluster.id)
 
 
-def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
+def _keep_room(head: Job, view: ClusterView, tally: Tally) -> None:
     """Keep a reservation's room for a head that has shown ClusterBusy long enough: nobody behind it takes any."""
     path = reservation_path(view.cluster)
     since = busy_since(head, view.cluster.id, tally.scene) if head.reason == Reason.CLUSTER_BUSY else None
@@ -331,7 +237,7 @@ def _keep_room(head: Job, view: ClusterView, tally: _Tally) -> None:
 # --- what everyone is told
 
 
-def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: _Tally) -> dict[str, Decision]:
+def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: Tally) -> dict[str, Decision]:
     """
     Return the decisions of a whole queue: those chosen, and for the rest their place and what they wait for.
 
@@ -375,7 +281,7 @@ def _is_blind(cluster_id: str, scene: Scene) -> bool:
     return bool(view.problem) or not view.readable
 
 
-def _who_acquires(key: Key, claiming: Job | None, tally: _Tally) -> str | None:
+def _who_acquires(key: Key, claiming: Job | None, tally: Tally) -> str | None:
     """Return who holds the slot of a queue, or takes it now; None if nobody does."""
     holder = next(iter(tally.scene.acquiring.get(key, ())), claiming)
     if holder is None:
@@ -384,7 +290,7 @@ def _who_acquires(key: Key, claiming: Job | None, tally: _Tally) -> str | None:
     return tally.messages.say("slot-held", actor=holder.actor, job=holder.name or holder.id, reason=reason)
 
 
-def _what_is_wrong(cluster_id: str, tally: _Tally) -> str | None:
+def _what_is_wrong(cluster_id: str, tally: Tally) -> str | None:
     """Return why a cluster starts nobody; None if it could."""
     scene, messages = tally.scene, tally.messages
     view = scene.views.get(cluster_id)

@@ -20,9 +20,9 @@ from falcon_rm.core.live import LivePool, LiveWork
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Key, Scene, fits
-from falcon_rm.core.schedule import task_of
 from falcon_rm.core.shapes import shape_of
 from falcon_rm.core.situation import may_still_show
+from falcon_rm.core.tally import task_of
 from falcon_rm.core.words import PoolState, PoolStatus
 
 
