@@ -97,7 +97,7 @@ def deeper() -> int:
     for name in MORE:
         for passes in (False, True):
             what = f"intents, {name}, {'a pass after each' if passes else 'at once'}"
-            tasks.append((what, partial(every_sequence, name, passes=passes)))
+            tasks.append((what, partial(every_sequence, name, {}, passes=passes)))
     for what, prove in tasks:
         try:
             print(f"{what}: {prove()}", flush=True)

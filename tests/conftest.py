@@ -14,6 +14,7 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -80,6 +81,17 @@ def proof(record_property: Callable[[str, object], None]) -> Callable[[int, int]
         assert planned == executed, "cases that were planned were not executed"
 
     return report
+
+
+@pytest.fixture(scope="module")
+def grounds() -> Iterator[dict[str, Any]]:
+    """What was proved on each ground (proving.py), kept for the tests of one file and no longer."""
+    kept: dict[str, Any] = {}
+    yield kept
+    kept.clear()
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ once the two have fallen out of step. What is still to be done to the job may co
 another attempt.
 """
 LEAST_SCENARIOS = 40
-GROUNDS: Grounds = {}
 
 
 def test_there_are_lives_enough() -> None:
@@ -31,9 +30,9 @@ def test_there_are_lives_enough() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_crash_at_every_call(name: str, proof: Callable[[int, int], None]) -> None:
+def test_crash_at_every_call(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """From a crash anywhere the next process comes to the same ends within five passes more, and nothing is left."""
-    found = Proof(SCENARIOS[name], GROUNDS)
+    found = Proof(SCENARIOS[name], grounds)
     with rare_collections():
         counts = [crash_everywhere(found, key, state) for key, state in list(found.quiet(begin(found.scenario)))]
     planned, executed = (sum(column) for column in zip(*counts, strict=True))

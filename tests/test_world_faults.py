@@ -13,13 +13,11 @@ from proving import Grounds
 from scenarios import LIVES
 from seam import Strike as Side
 
-GROUNDS: Grounds = {}
-
 
 @pytest.mark.parametrize("name", sorted(LIVES.keys() - NAMES))
-def test_every_fault_at_every_call(name: str, proof: Callable[[int, int], None]) -> None:
+def test_every_fault_at_every_call(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """From every single fault at every call the world comes to its ends, nothing is left, and few passes are lost."""
-    prove_singles(name, GROUNDS, proof)
+    prove_singles(name, grounds, proof)
 
 
 def test_strikes_cover_both_sides_of_an_effect() -> None:

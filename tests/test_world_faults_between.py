@@ -7,10 +7,8 @@ from paired import NAMES, prove_singles
 from proving import Grounds
 from scenarios import in_each_phase
 
-GROUNDS: Grounds = {}
-
 
 @pytest.mark.parametrize("name", sorted(in_each_phase().keys() - NAMES))
-def test_every_fault_while_people_act(name: str, proof: Callable[[int, int], None]) -> None:
+def test_every_fault_while_people_act(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """From every single fault at every call the world comes to its ends, whatever people did meanwhile."""
-    prove_singles(name, GROUNDS, proof)
+    prove_singles(name, grounds, proof)

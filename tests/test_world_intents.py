@@ -19,7 +19,6 @@ from world import ZONE, Falcon, spec
 
 from falcon_rm.core.words import ClusterStatus
 
-GROUNDS: Grounds = {}
 LENGTH = 4
 LIVES = ("one host", "cpu", "aborted: j1 Pending/Waiting")
 MORE = (
@@ -80,15 +79,15 @@ SEQUENCES = sum(len(INTENTS) ** length for length in range(1, LENGTH + 1))
 
 @pytest.mark.parametrize("passes", [False, True], ids=["at once", "a pass after each"])
 @pytest.mark.parametrize("name", LIVES)
-def test_every_sequence_of_intents(name: str, passes: bool, proof: Callable[[int, int], None]) -> None:
+def test_every_sequence(name: str, passes: bool, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """From each point, after each sequence, the world comes to rest: nothing leaks and every wait is a true one."""
-    proof(*every_sequence(name, passes=passes))
+    proof(*every_sequence(name, grounds, passes=passes))
 
 
-def every_sequence(name: str, *, passes: bool) -> tuple[int, int]:
+def every_sequence(name: str, grounds: Grounds, *, passes: bool) -> tuple[int, int]:
     """Prove one life; return how many sequences were planned, and how many proved."""
     with rare_collections():
-        life = Proof(SCENARIOS[name], GROUNDS)
+        life = Proof(SCENARIOS[name], grounds)
         points = life.quiet(begin(life.scenario))
         return len(points) * SEQUENCES, sequences(life, points, passes=passes)
 

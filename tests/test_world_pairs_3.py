@@ -6,10 +6,8 @@ import pytest
 from paired import PAIRED, prove_pairs
 from proving import Grounds
 
-GROUNDS: Grounds = {}
-
 
 @pytest.mark.parametrize("name", PAIRED[2])
-def test_every_pair_of_faults(name: str, proof: Callable[[int, int], None]) -> None:
+def test_every_pair_of_faults(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """From every two faults at any two calls the world comes to its ends, nothing is left, and few passes are lost."""
-    prove_pairs(name, GROUNDS, proof)
+    prove_pairs(name, grounds, proof)

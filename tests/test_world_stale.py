@@ -11,13 +11,11 @@ from world import Falcon
 
 from falcon_rm.core.manifest import NAMESPACE
 
-GROUNDS: Grounds = {}
-
 
 @pytest.mark.parametrize("name", sorted(LIVES))
-def test_every_old_or_short_view(name: str, proof: Callable[[int, int], None]) -> None:
+def test_every_old_or_short_view(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """Whatever old or short answer one read gets, the life ends as it should, at the cost of passes alone."""
-    prove_views(name, GROUNDS, proof)
+    prove_views(name, grounds, proof)
 
 
 def until_seen(state: str) -> Falcon:

@@ -7,10 +7,8 @@ from proving import Grounds
 from scenarios import in_each_phase
 from views import prove_views
 
-GROUNDS: Grounds = {}
-
 
 @pytest.mark.parametrize("name", sorted(in_each_phase()))
-def test_every_old_or_short_view_while_people_act(name: str, proof: Callable[[int, int], None]) -> None:
+def test_every_old_view_while_people_act(name: str, grounds: Grounds, proof: Callable[[int, int], None]) -> None:
     """Whatever old or short answer one read gets, the life ends as it should, whatever people did meanwhile."""
-    prove_views(name, GROUNDS, proof)
+    prove_views(name, grounds, proof)
