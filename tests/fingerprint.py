@@ -16,6 +16,7 @@ it). What was made stays in: cloud names in the ledger,
 and those of effects that made them.
 """
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from falcon_rm.ports import Rows
 if TYPE_CHECKING:
     from world import Falcon
 
+PLAIN = 0  # of marshal's versions: what is equal is written alike, whether or not it is one object
 CREATION = frozenset({Phase.PROVISIONING, Phase.WAITING_FOR_NODE})
 RELEASE = frozenset({Phase.ENDING, Phase.ABORTING})
 JOB_WORDS = (
@@ -54,7 +56,7 @@ POOL_STEPS = frozenset({"_running", "_register_one", "_doomed", "_fail", "_stock
 
 def fingerprint(falcon: "Falcon") -> str:
     """Return the fingerprint of a world."""
-    return blake2b(repr(facts(falcon)).encode(), digest_size=16).hexdigest()
+    return blake2b(marshal.dumps(facts(falcon), PLAIN), digest_size=16).hexdigest()
 
 
 def facts(falcon: "Falcon") -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ PHASE: Mapping[tuple[str, str | None], Phase] = {
     (Status.PENDING, Reason.DISPATCHING): Phase.DISPATCHING,
 }
 TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.ABORTED})
+OUTCOMES = frozenset(Outcome)
 ACQUIRING = frozenset({Phase.PROVISIONING, Phase.WAITING_FOR_NODE, Phase.DISPATCHING})
 
 
@@ -42,7 +43,7 @@ def phase_of(job: Job) -> Phase | None:
     if job.status == Status.ABORTING:
         return Phase.ABORTING
     if job.outcome:
-        return Phase.ENDING if job.outcome in set(Outcome) else None
+        return Phase.ENDING if job.outcome in OUTCOMES else None
     if job.status == Status.RUNNING:
         return Phase.RUNNING
     return PHASE.get((job.status, job.reason))

@@ -2,6 +2,7 @@
 
 import marshal
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -43,7 +44,11 @@ def kube_time(seconds: float) -> str:
 
 def quantity(text: object) -> float:
     """Return the number a Kubernetes quantity stands for; raises ValueError if it is none."""
-    word = str(text)
+    return _number(str(text))
+
+
+@cache
+def _number(word: str) -> float:
     digits = word.rstrip("".join(sorted({letter for suffix in SUFFIXES for letter in suffix})))
     if digits and (digits[-1].isdigit() or digits[-1] == "."):
         return float(digits) * suffix_of(word[len(digits) :])
