@@ -18,8 +18,8 @@ LIVE, OVER = 10_000, 200_000
 READ_STATEMENTS = 12
 LOOKS = 7
 """
-For each living job: itself, in one statement alone and in one beside its Kubernetes Job, twice where a server sorts what
-an index has found; the Job, and that it has no other; half of them wait, and are looked up beside their leases too.
+For each living job: itself, alone and beside its Kubernetes Job, and twice each where a server sorts what an index has
+found; the Job, and that it has no other; half of them wait, and are looked up beside their leases too.
 """
 OWN_TABLES = ("falcon_meta", "clusters", "cluster_health", "queue_slots", "queue_turns")
 """Tables that stay small: one row a cluster, a queue, or an actor in a queue."""
