@@ -12,7 +12,7 @@ from attrs import asdict, define, field, fields_dict
 from database_roles import FALCON, UPSTREAM, Roles
 from history import START, Audit, Event, Lease
 
-from falcon_rm.cloud.database import Address, Database, parse_url
+from falcon_rm.cloud.database import Address, Database
 from falcon_rm.cloud.rows import CLUSTER, JOB, job_of, named
 from falcon_rm.cloud.store import MySqlStore
 from falcon_rm.core.model import Cluster, Job
@@ -24,12 +24,6 @@ class SteeredStore(MySqlStore):
 
     others: Database = field(kw_only=True)
     upstream: Database = field(kw_only=True)
-
-    @classmethod
-    def over(cls, url: str, timeout: float = 8) -> "SteeredStore":
-        """Return the store over a database, one user for everything, its clock at START."""
-        address = parse_url(url)
-        return cls.of(address, address, address, timeout)
 
     @classmethod
     def under(cls, roles: Roles, timeout: float = 8) -> "SteeredStore":

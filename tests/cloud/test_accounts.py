@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from database_roles import Roles
 from database_servers import servers
 from history import START
 from memory_store import MemoryStore
@@ -124,9 +125,9 @@ def test_a_pool_that_was_entered(store: Store) -> None:
         (Window(START + 20, START + 30), 1),
     ],
 )
-def test_only_what_the_window_needs_is_read(database: str, window: Window, expected: int) -> None:
+def test_only_what_the_window_needs_is_read(roles: Roles, window: Window, expected: int) -> None:
     """A pool that was gone before the window, or came after it, is not read, nor are its leases."""
-    store = SteeredStore.over(database)
+    store = SteeredStore.under(roles)
     store.add_cluster(CLUSTER)
     live(store, keep=False)
     store.retire_pool(RetirePool("c1", "falcon-j1", PoolState.DELETING, PoolState.DELETED, "gone"))

@@ -1,12 +1,13 @@
 """What status reads of the database: what passes left there, on both servers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
-from attrs import evolve
+from attrs import evolve, frozen
+from database_roles import FALCON, Roles
 
 from falcon_rm.cloud import present
-from falcon_rm.cloud.database import Database, parse_url
+from falcon_rm.cloud.database import Argument, Database, Row
 from falcon_rm.overview import Overview, QueueRow, Wanted
 from falcon_rm.ports import Refused
 
@@ -16,22 +17,34 @@ TAKEN = "reservation_remaining_slices=0 reservation_needed_slices=1, waiting for
 AT = "'2026-01-01 00:00:00' + INTERVAL 1 SECOND"
 
 
+@frozen
+class Tables:
+    """A database as others fill it, and a connection of somebody who has nothing but the controller's role."""
+
+    others: Database
+    falcon: Database
+
+    def rows(self, sql: str, arguments: Sequence[Argument] = ()) -> tuple[Row, ...]:
+        """Carry out a statement of others'."""
+        return self.others.rows(sql, arguments)
+
+
 @pytest.fixture
-def rows(database: str) -> Iterator[Database]:
+def rows(roles: Roles) -> Iterator[Tables]:
     """A database with two clusters, one of them with a reservation and trouble."""
-    opened = Database(parse_url(database))
+    tables = Tables(roles.administrator, Database(roles.address(FALCON)))
     for name, reservation in (("c1", "'r'"), ("c2", "NULL"), ("c3", "NULL")):
-        opened.rows(
+        tables.rows(
             "INSERT INTO clusters (id, name, project, location, tpu_type, default_reservation)"
             f" VALUES ('id-{name}', '{name}', 'p', 'l', 'v6e', {reservation})"
         )
-    opened.rows("UPDATE clusters SET status = 'offline' WHERE name = 'c3'")
-    opened.rows("INSERT INTO cluster_health VALUES ('id-c1', '403', 'z', NOW(6)), ('id-c3', NULL, 'z', NOW(6))")
-    yield opened
-    opened.close()
+    tables.rows("UPDATE clusters SET status = 'offline' WHERE name = 'c3'")
+    tables.rows("INSERT INTO cluster_health VALUES ('id-c1', '403', 'z', NOW(6)), ('id-c3', NULL, 'z', NOW(6))")
+    yield tables
+    tables.falcon.close()
 
 
-def add(rows: Database, job_id: str, status: str, reason: str | None = None, **columns: object) -> None:
+def add(rows: Tables, job_id: str, status: str, reason: str | None = None, **columns: object) -> None:
     """Insert a row of `job`, in the queue of 2x2 on c1 unless told otherwise."""
     given = {
         "id": job_id, "actor": "ann", "spec": "{}", "status": status, "reason": reason, "cluster_id": "id-c1",
@@ -43,7 +56,7 @@ def add(rows: Database, job_id: str, status: str, reason: str | None = None, **c
     )
 
 
-def end(rows: Database, job_id: str, status: str) -> None:
+def end(rows: Tables, job_id: str, status: str) -> None:
     """Write the event of an end."""
     rows.rows(
         "INSERT INTO job_events (job_id, from_status, to_status, why, attempt) VALUES (%s, 'Running', %s, '', 1)",
@@ -51,12 +64,12 @@ def end(rows: Database, job_id: str, status: str) -> None:
     )
 
 
-def look(rows: Database, output: str | None = None, **wanted: object) -> Overview:
+def look(rows: Tables, output: str | None = None, **wanted: object) -> Overview:
     """Return what is read."""
-    return present.read(rows, Wanted(**wanted), output)  # type: ignore[arg-type]
+    return present.read(rows.falcon, Wanted(**wanted), output)  # type: ignore[arg-type]
 
 
-def test_clusters(rows: Database) -> None:
+def test_clusters(rows: Tables) -> None:
     """A cluster is reachable if the last pass that looked says so; where none looked or looks nobody knows."""
     assert {"c1": False, "c2": None, "c3": None} == {each.name: each.reachable for each in look(rows).clusters}
     rows.rows("UPDATE cluster_health SET problem = NULL WHERE cluster_id = 'id-c1'")
@@ -64,7 +77,7 @@ def test_clusters(rows: Database) -> None:
     assert ("c1", True, None, "z") == (first.name, first.reachable, first.problem, first.used_zone)
 
 
-def test_queues(rows: Database) -> None:
+def test_queues(rows: Tables) -> None:
     """A queue shows who waits and runs, who holds the slot since when, and the room that waiting jobs were told."""
     assert () == look(rows).queues
     rows.rows(f"INSERT INTO queue_slots VALUES ('id-c1', '2x2', 'j1', {AT}), ('id-c2', '4x4', NULL, NULL)")
@@ -84,7 +97,7 @@ def test_queues(rows: Database) -> None:
     assert (None, "j1") == (look(rows).queues[0].phase, look(rows).queues[0].holder)
 
 
-def test_pools(rows: Database) -> None:
+def test_pools(rows: Tables) -> None:
     """A pool that is not Deleted shows its holder's actor; the holder of none is none."""
     for name, state, lease in (("p1", "Active", "'j1'"), ("p2", "Deleting", "NULL"), ("p3", "Deleted", "NULL")):
         rows.rows(
@@ -101,7 +114,7 @@ def test_pools(rows: Database) -> None:
     assert () == look(rows, statuses=("Running",)).pools
 
 
-def test_jobs(rows: Database) -> None:
+def test_jobs(rows: Tables) -> None:
     """Live jobs come oldest first, then those that ended last, newest first; machines get every column but the spec."""
     add(rows, "j2", "Running", created_at="2026-01-02 00:00:00", timeout_seconds=60)
     add(rows, "j1", "Pending", "Waiting", created_at="2026-01-01 00:00:00", message="m")
@@ -117,7 +130,7 @@ def test_jobs(rows: Database) -> None:
     assert "m" == look(rows, "wide").jobs[0].message
 
 
-def test_a_cluster_that_is_gone(rows: Database) -> None:
+def test_a_cluster_that_is_gone(rows: Tables) -> None:
     """A job of a cluster that the registry has no more shows its id; one of no such name is refused."""
     add(rows, "j1", "Running", cluster_id="id-c9")
     assert ["id-c9"] == [job.cluster for job in look(rows).jobs]
@@ -125,7 +138,7 @@ def test_a_cluster_that_is_gone(rows: Database) -> None:
         look(rows, cluster="c9")
 
 
-def test_few_ended_ones(rows: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_ended_ones(rows: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many have ended, a bounded number is shown."""
     monkeypatch.setattr(present, "ENDED", present.ENDED.replace(str(present.ENDS_SEEN), "3"))
     for number in range(5):
