@@ -48,7 +48,7 @@ class Applier:
             act.RetirePool: self._write(store.retire_pool),
             act.EndLease: self._write(store.end_lease),
             act.RecordHealth: self._tell(store.record_health),
-            act.Note: self._tell(store.note),
+            act.Note: self._note,
             act.CreatePool: self._create_pool,
             act.DeletePool: self._delete_pool,
             act.SubmitWork: self._submit,
@@ -74,6 +74,10 @@ class Applier:
 
     def _tell(self, write: Callable[[Any], bool]) -> Callable[[Any], Result]:
         return lambda action: Result.TOLD if write(action) else Result.LOST
+
+    def _note(self, action: act.Note) -> Result:
+        self._store.note(action)  # kept now or before: it is there
+        return Result.TOLD
 
     def _change(self, action: act.Change) -> Result:
         done = self._store.commit(action)

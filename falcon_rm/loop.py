@@ -19,7 +19,7 @@ from itertools import count
 from attrs import frozen
 
 from falcon_rm.apply import Applier, Result
-from falcon_rm.core.actions import CALLS, Action, CreatePool, DeletePool
+from falcon_rm.core.actions import CALLS, Action, CreatePool, DeletePool, Note
 from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import ClusterStatus, ErrorKind
@@ -104,17 +104,17 @@ def one_pass(
             clusters={view.cluster.id: view.cluster.name for view in snapshot.views},
         )
         applier, acted, silent = Applier(opened, cloud), list[Acted](), set[Way]()
-        for note in wanted.notes:
-            applier.apply(note)
-        for action in wanted.actions:
+        for action in (*wanted.notes, *wanted.actions):
             if stopping() or time.monotonic() - began > pass_seconds:
                 break
             way = _way(action)
             if way in silent:
                 continue
             asked = time.monotonic()
-            acted.append(_act(applier, action, lines))
-            hung = acted[-1].error is ErrorKind.UNKNOWN and time.monotonic() - asked > PATIENCE_SECONDS
+            done = _act(applier, action, lines)
+            if not isinstance(action, Note):
+                acted.append(done)
+            hung = done.error is ErrorKind.UNKNOWN and time.monotonic() - asked > PATIENCE_SECONDS
             if way and hung:
                 silent.add(way)
     ended = time.monotonic()
@@ -183,7 +183,10 @@ def run(
         except Exception as error:  # noqa: BLE001 - one pass is fenced off: the next one starts from nothing
             made = error
             log().exception("Gave a pass up")
-        watch(made)
+        try:
+            watch(made)
+        except Exception:  # noqa: BLE001 - whoever watches is fenced off: passes go on unseen
+            log().exception("Could not tell of a pass")
         progress = isinstance(made, Pass) and made.progress
         chained = chained + 1 if progress else 0
         if not progress or chained >= CHAIN:

@@ -118,6 +118,39 @@ def test_passes_go_on_after_any_error(error: Exception) -> None:
     assert [type(error), Pass] == [type(made) for made in told]
 
 
+def test_passes_go_on_when_whoever_watches_fails() -> None:
+    """That a pass cannot be told to whoever watches ends nothing: the next one follows."""
+    falcon, stop, told = Falcon(), Stop(), list[Pass | Exception]()
+
+    def watch(made: Pass | Exception) -> None:
+        told.append(made)
+        if len(told) == 2:
+            stop._asked.set()
+        raise ZeroDivisionError
+
+    run(
+        store=falcon.open_store,
+        clouds=falcon.clouds,
+        bounds=Bounds(),
+        interval=0,
+        pass_seconds=60,
+        stop=stop,
+        watch=watch,
+    )
+    assert [Pass, Pass] == [type(made) for made in told]
+
+
+def test_note_that_cannot_be_kept_costs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fact about one job that the database refuses is passed over: the other job goes its way in the same pass."""
+    falcon = Falcon()
+    falcon.submit("j1", spec(strange=1))
+    falcon.submit("j2", actor="bob")
+    monkeypatch.setattr(type(falcon.store), "note", lambda _, note: {}[note])
+    made = falcon.step()
+    assert ("j1", True) == (made.plan.notes[0].subject, made.progress)
+    assert {"Pending/Waiting"} == {falcon.state("j1"), falcon.state("j2")}
+
+
 class Gone:
     """A connection on which nothing works."""
 
