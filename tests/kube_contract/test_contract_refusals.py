@@ -103,14 +103,14 @@ def test_a_quota_for_chips(cluster: Cluster) -> None:
     with troubles.quota(cluster, "pods", "j-", CHIPS, asked=4, used=0, limit=2):
         cluster.create("jobs", job("j", "p"))
         (event, *_) = cluster.until(lambda: cluster.items("events", fieldSelector="reason=FailedCreate,type=Warning"))
+        found, pods = cluster.get("jobs", "j"), cluster.pods("j")
     assert (("Job", "j"), True) == (
         (event["involvedObject"]["kind"], event["involvedObject"]["name"]),
         event["message"].startswith('Error creating: pods "j-'),
     )
     amounts = f"requested: {CHIPS}=4, used: {CHIPS}=0, limited: {CHIPS}=2"
     assert event["message"].endswith(f" is forbidden: exceeded quota: q, {amounts}")
-    found = cluster.get("jobs", "j")
-    assert ([], [], None) == (cluster.pods("j"), conditions(found), found["status"].get("active"))
+    assert ([], [], None) == (pods, conditions(found), found["status"].get("active"))
 
 
 @pytest.mark.parametrize(
