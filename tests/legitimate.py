@@ -212,8 +212,9 @@ def _leaks(falcon: Falcon) -> Iterator[str]:
 
 
 def _is_awaited(falcon: Falcon, pool: Pool) -> bool:
+    """Return whether a pool is yet to be asked for; of a row that makes no sense nobody knows, it keeps what it has."""
     holder = falcon.store.jobs.get(pool.lease or "")
-    return holder is not None and phase_of(holder) is Phase.PROVISIONING
+    return holder is not None and phase_of(holder) in (Phase.PROVISIONING, None)
 
 
 def _leaked_pools(falcon: Falcon) -> Iterator[str]:

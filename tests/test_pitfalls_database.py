@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from cloudsim.direct import DirectClouds
+from cloudsim.faults import Fault
 from cloudsim.workload import NEVER_ENDS, Workload
 from interruptions import tapped_pass
+from legitimate import problems
 from world import Falcon, cluster, spec
 
 from falcon_rm.core.model import Bounds
@@ -207,3 +209,26 @@ def test_ids_that_differ_in_case_are_two_jobs() -> None:
     assert {("c1", "4x4"), ("C1", "4x4")} == set(falcon.store.slots)
     assert 2 == len({falcon.job(job_id).node_pool_name for job_id in ("j1", "J1")})
     assert 2 == len({falcon.job(job_id).job_uid for job_id in ("j1", "J1")})
+
+
+def test_row_that_makes_no_sense_keeps_what_it_has() -> None:
+    """
+    A status that nobody knows, written before the job's pool was made: the lease stands, the slot is another's.
+
+    Put right, the job takes up where it was. The long proof met it as a ledger row without a pool (seed 1000).
+    """
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.sim.faults.add(Fault("gke.create_node_pool", "hang"))
+    falcon.until_state("j1", "Pending/Provisioning")
+    falcon.store.edit_job("j1", status="Paused")
+    falcon.passes(20)
+    assert ("j1", [], None, []) == (
+        falcon.ledger("falcon-j1").lease,
+        falcon.pools(),
+        falcon.holder("2x2"),
+        problems(falcon),
+    )
+    falcon.store.edit_job("j1", status="Pending")
+    falcon.settle()
+    assert "Succeeded" == falcon.state("j1")
