@@ -28,9 +28,8 @@ pytest_plugins = [
     "cloudsim_fixtures",
     "database_roles",
     "database_servers",
-    "ed25519_there",
     "kube_table",
-    "prometheus_there",
+    "left_out",
     "store_stage",
 ]
 

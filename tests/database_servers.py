@@ -2,8 +2,7 @@
 The database servers of a run: MariaDB and a real MySQL for the tests that are marked `every_server`, else whichever.
 
 1. FALCON_TEST_DATABASE_URL names the only server. Without it each process starts its own, each kind once, when needed.
-2. Where no MySQL is there its tests are left out as a whole, and the run says so first and last. Where CI is set they
-   stay, and fail.
+2. Where no MySQL is there left_out.py has its say.
 """
 
 import os
@@ -15,8 +14,6 @@ import private_mysql
 import pytest
 
 GIVEN = "FALCON_TEST_DATABASE_URL"
-HOW = "hack/mysql --server mysql --get gets one"
-LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,9 +26,9 @@ def servers() -> tuple[str, ...]:
     return ("given",) if os.environ.get(GIVEN) else private_mysql.SERVERS
 
 
-def mysql_missing() -> bool:
-    """Return whether MySQL's tests have to be left out."""
-    return "mysql" in servers() and not os.environ.get("CI") and not private_mysql.is_there("mysql")
+def has_mysql() -> bool:
+    """Return whether tests may ask for a MySQL."""
+    return "mysql" not in servers() or private_mysql.is_there("mysql")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,46 +37,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database_server", servers(), indirect=True)
 
 
-def pytest_report_header() -> list[str]:
-    """Say first what is left out."""
-    return [f"WITHOUT MYSQL: its tests are left out; {HOW}"] if mysql_missing() else []
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a server that is not there."""
-    if not mysql_missing():
-        return
-    left = [item for item in items if isinstance(item, pytest.Function) and wants(item) == "mysql"]
-    config.stash[LEFT_OUT] = len(left)
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
-
-
-def wants(item: pytest.Function) -> object:
+def wants(item: pytest.Item) -> object:
     """Return the server that a test runs on; None if it does not matter."""
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("database_server") if callspec else None
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: object) -> None:
-    """Take over how many a worker left out."""
-    config, output = getattr(node, "config"), getattr(node, "workeroutput", {})  # noqa: B009 (xdist has no types)
-    config.stash[LEFT_OUT] = output.get("left out", 0)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell how many were left out to the process that reports."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output["left out"] = session.config.stash.get(LEFT_OUT, 0)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say last what was left out."""
-    if number := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.section("WITHOUT MYSQL")
-        terminalreporter.write_line(f"{number} tests were left out for want of a MySQL server; {HOW}")
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """
-The table of the Kubernetes contract: methods, cases, doors; and what is left out where there is no real control plane.
+The table of the Kubernetes contract: methods, cases, doors.
 
-1. FALCON_KUBE_DOORS names the doors. Without it they are all three; but where the real programs are not built and CI is
-   not set, what needs them is left out as a whole, and the run says so first and last.
+1. FALCON_KUBE_DOORS names the doors. Without it they are all three; where the real programs are not built, left_out.py
+   has its say.
 2. A run in which a door ran fewer cases of a method than another fails. Workers hand their counts to who reports.
 """
 
@@ -16,24 +16,21 @@ DOORS = ("world", "cloudsim", "real")
 CHOSEN = "FALCON_KUBE_DOORS"
 REAL_ONLY = "test_real_"
 ALL = "all"
-HOW = "hack/kube build builds one"
 RAN: dict[str, Counter[str]] = {}
 """Door -> how many cases used a method of it."""
 
-LEFT_OUT = pytest.StashKey[int]()
-OUTPUT, LEFT_OUTPUT = "kube contract", "kube left out"
+OUTPUT = "kube contract"
 
 
 def chosen() -> tuple[str, ...]:
     """Return the doors of this run."""
-    if named := os.environ.get(CHOSEN):
-        return tuple(named.split(","))
-    return DOORS[:2] if real_missing() else DOORS
+    named = os.environ.get(CHOSEN)
+    return tuple(named.split(",")) if named else DOORS
 
 
-def real_missing() -> bool:
-    """Whether what needs the real control plane has to be left out."""
-    return not (os.environ.get(CHOSEN) or os.environ.get("CI") or build.are_there())
+def has_real() -> bool:
+    """Return whether tests may ask for the real control plane: it is built, or whoever names the doors says so."""
+    return bool(os.environ.get(CHOSEN)) or build.are_there()
 
 
 def count(door: str, methods: set[str]) -> None:
@@ -53,17 +50,10 @@ def short(ran: dict[str, Counter[str]]) -> list[str]:
     ]
 
 
-def pytest_report_header() -> list[str]:
-    """Say first what is left out."""
-    return [f"WITHOUT A KUBERNETES CONTROL PLANE: its tests are left out; {HOW}"] if real_missing() else []
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a door that is not open."""
+    """Leave out what needs a door that was not chosen."""
     doors = chosen()
     left = [item for item in items if wants(item) not in (None, *doors)]
-    if real_missing():
-        config.stash[LEFT_OUT] = len(left)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
@@ -81,8 +71,7 @@ def wants(item: pytest.Item) -> str | None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object) -> None:
     """Take over what a worker counted."""
-    config, output = getattr(node, "config"), getattr(node, "workeroutput", {})  # noqa: B009 (xdist has no types)
-    config.stash[LEFT_OUT] = output.get(LEFT_OUTPUT, 0)
+    output = getattr(node, "workeroutput", {})
     for door, counts in output.get(OUTPUT, {}).items():
         RAN.setdefault(door, Counter()).update(counts)
 
@@ -92,13 +81,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[OUTPUT] = {door: dict(counts) for door, counts in RAN.items()}
-        output[LEFT_OUTPUT] = session.config.stash.get(LEFT_OUT, 0)
     elif short(RAN) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the table, and say last what was left out."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table."""
     doors = [name for name in DOORS if name in RAN]
     if doors:
         terminalreporter.section("Kubernetes contract: cases by method and door")
@@ -107,6 +95,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{'':<28}" + "".join(f"{name:>10}" for name in doors))
         for line in short(RAN):
             terminalreporter.write_line(f"FAILED: {line}")
-    if number := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.section("WITHOUT A KUBERNETES CONTROL PLANE")
-        terminalreporter.write_line(f"{number} tests were left out for want of a real control plane; {HOW}")
