@@ -15,8 +15,10 @@ PAIRED = (
     (
         "aborted: j1 Pending/Waiting", "aborted: j1 Pending/Provisioning", "aborted: j1 Pending/WaitingForNode",
         "aborted: j1 Pending/Dispatching", "row deleted: j1 Pending/Provisioning",
-        "row deleted: j1 Pending/WaitingForNode", "row deleted: j1 Pending/Dispatching",
+        "row deleted: j1 Pending/WaitingForNode", "row deleted: j1 Pending/Dispatching", "aborted: j1 Running",
     ),
+    ("fails", "never configured", "sidecar stuck"),
+    ("a v7x slice", "flex-start", "too late"),
 )  # fmt: skip
 """File by file, the lives whose pairs of faults it proves: those on one ground stand together."""
 NAMES = frozenset(name for names in PAIRED for name in names)

@@ -1,4 +1,4 @@
-"""R4, part 4 of 4: every pair of faults, the second anywhere in the run that the first made (proof.md 4)."""
+"""R4, part 4 of 6: every pair of faults, the second anywhere in the run that the first made (proof.md 4)."""
 
 from collections.abc import Callable
 
