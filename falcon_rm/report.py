@@ -214,7 +214,7 @@ def plain(value: object) -> Any:
     kind: Any = type(value)
     if kind in PLAIN:
         return value
-    names = _field_names(kind)
+    names = field_names(kind)
     if names:
         named = ((name, getattr(value, name)) for name in names)
         return {name: each if type(each) in PLAIN else plain(each) for name, each in named}
@@ -230,7 +230,7 @@ def plain(value: object) -> Any:
 
 
 @lru_cache(maxsize=1000)
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
+def field_names(kind: type[Any]) -> tuple[str, ...]:
     """Return the names of an attrs class's fields; none if it is no such class."""
     return tuple(attrs.fields_dict(kind)) if attrs.has(kind) else ()
 

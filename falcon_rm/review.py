@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
+from typing import Any
 
 from attrs import evolve, frozen
 from rich.cells import cell_len
@@ -19,7 +20,7 @@ from rich.cells import cell_len
 from falcon_rm.core.actions import Action, Change
 from falcon_rm.core.plan import Plan
 from falcon_rm.core.text import clean
-from falcon_rm.report import Line, describe, padded, plain, shown
+from falcon_rm.report import Line, describe, field_names, padded, plain, shown
 
 SIGNS = {"+": "create", "~": "change", "-": "delete", "?": "unknown"}
 """The signs of a plan's lines, and what they count."""
@@ -76,7 +77,7 @@ def counts(found: Iterable[Line]) -> dict[str, int]:
 def checksum(plan: Plan) -> str:
     """Return what tells this plan from every other: the same if, and only if, the same would be done."""
     acts = [[type(action).__name__, _facts(action)] for action in plan.actions]
-    text = json.dumps(acts, ensure_ascii=False, sort_keys=True)
+    text = json.dumps(acts, ensure_ascii=False, sort_keys=True, default=plain)
     return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:CHECKSUM_DIGITS]
 
 
@@ -87,10 +88,11 @@ def is_checksum(word: str) -> bool:
 
 def _facts(action: Action) -> Mapping[str, object]:
     """Return the fields of an action that say something; None says nothing."""
-    facts = {name: value for name, value in plain(action).items() if value is not None}
+    kind: Any = type(action)
+    facts = {name: value for name in field_names(kind) if (value := getattr(action, name)) is not None}
     if isinstance(action, Change):
         facts["columns"] = {
-            name: "a moment" if name in MOVES_WITH_NOW and isinstance(value, float) else plain(value)
+            name: "a moment" if name in MOVES_WITH_NOW and isinstance(value, float) else value
             for name, value in action.columns.items()
         }
     return facts

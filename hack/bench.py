@@ -19,6 +19,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+import demonstration
 import private_mysql
 from attrs import evolve, frozen
 from crowds import jobs_that_lack_room, new_cpu_jobs
@@ -53,8 +54,27 @@ COMMANDS = {
 }
 """What is started, and in how many seconds it should answer."""
 
-CLIENTS = "import falcon_rm.cloud.compute, falcon_rm.cloud.gke, falcon_rm.cloud.kube"
-"""What a command loads, and a command that asks no cloud does not."""
+APART = """
+import sys, time
+began = time.perf_counter()
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from falcon_rm import observe
+from falcon_rm.cli import main
+read, clouds = observe._read_clusters, []
+def timed(*given):
+    asked = time.perf_counter()
+    try:
+        return read(*given)
+    finally:
+        clouds.append(time.perf_counter() - asked)
+observe._read_clusters = timed
+sys.argv = ["falcon-rm", *sys.argv[1:]]
+with redirect_stdout(StringIO()), suppress(SystemExit):
+    main()
+print(time.perf_counter() - began - sum(clouds), sum(clouds))
+"""
+"""A command that tells how long it took without reading the clusters, and how long that took; seconds."""
 
 NUMBERS = """
     WITH digits AS (SELECT 0 n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION
@@ -162,9 +182,20 @@ def on_server(kind: str) -> Iterator[Figure]:
         for command, target in COMMANDS.items():
             took = best(partial(start, url, "-m", "falcon_rm", *command.split()))
             yield timed(f"falcon-rm {command}", size, took, target)
-        took = best(partial(start, url, "-c", CLIENTS)) - best(partial(start, url, "-c", ""))
-        yield timed("loading the clouds' clients", "plan and explain, where a cluster is registered", took)
+        yield from with_clusters(url, size)
         database.close()
+
+
+def with_clusters(url: str, size: str) -> Iterator[Figure]:
+    """Yield what plan and explain take where the demonstration's clusters are registered, the clouds' part apart."""
+    with demonstration.served() as cloud:
+        for words in demonstration.CLUSTERS:
+            start(url, "-m", "falcon_rm", "cluster", "add", *words)
+        for command in ("plan", "explain live-5000"):
+            told = [start(url, "-c", APART, *command.split(), **cloud.environment).split() for _ in range(TIMES)]
+            own, clouds = (min(float(column) for column in columns) for columns in zip(*told, strict=True))
+            yield Figure(f"falcon-rm {command}, 3 clusters", f"{size}, own part", span(own), span(1))
+            yield Figure("clients and calls of the clouds", "the rest of it", span(clouds))
 
 
 def fill(database: Database) -> None:
@@ -180,11 +211,11 @@ def fill(database: Database) -> None:
         database.rows(f"ANALYZE TABLE {table}")
 
 
-def start(url: str, *words: str) -> None:
-    """Run Python as a process of its own."""
-    there = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": url}
+def start(url: str, *words: str, **settings: str) -> str:
+    """Run Python as a process of its own; return what it prints."""
+    there = {"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": url, **settings}
     command = (sys.executable, *words)
-    subprocess.run(command, cwd=ROOT, env=there, stdout=subprocess.DEVNULL, check=True)
+    return subprocess.run(command, cwd=ROOT, env=there, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 def memory() -> Iterator[Figure]:
