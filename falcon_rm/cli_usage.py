@@ -24,13 +24,18 @@ def _moment(_context: click.Context, _option: click.Parameter, text: str | None)
     except ValueError:
         ago = None
     if ago is not None:
-        return lambda now: now - ago
+        return lambda now: max(0.0, now - ago)
     try:
-        at = datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except ValueError:
+        at = _in_utc(datetime.fromisoformat(text)).timestamp()
+    except (ValueError, OverflowError):
         allowed = "so long ago, like 7d, 6h or 15m, or a UTC time, like 2026-11-30 or 2026-11-30T12:00"
         raise click.BadParameter(f"{text!r}; allowed: {allowed}") from None
     return lambda _: at
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC, which it is in unless it names another offset."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @click.command()
@@ -82,7 +87,7 @@ def usage(
         _write(picture, draw(lives, now, window))
         click.echo(f"picture/{picture} drawn")
         return
-    keys = by or ("actor",)
+    keys = tuple(dict.fromkeys(by)) or ("actor",)
     rows = account(lives, now, keys, window)
     if output == "csv":
         click.echo(bill.as_csv(keys, rows))

@@ -88,6 +88,26 @@ def test_span_ago(kept: str) -> None:
     assert 96.0 == round(answer["total"]["total"], 6)
 
 
+def test_longest_ago(kept: str) -> None:
+    """A span longer than there has been time, and a time before all time, ask for everything."""
+    every = usage(kept, "--until", "2026-11-03T01:00").stdout
+    for since in ("99999999999d", "9" * 400, "0001-01-01"):
+        assert every == usage(kept, "--since", since, "--until", "2026-11-03T01:00").stdout
+
+
+def test_time_with_an_offset(kept: str) -> None:
+    """A time that names its offset from UTC means what it says."""
+    for until in ("2026-11-03T09:00+08:00", "2026-11-02T20:00-05:00", "2026-11-03T01:00Z"):
+        assert usage(kept, "--until", "2026-11-03T01:00").stdout == usage(kept, "--until", until).stdout
+
+
+def test_key_given_twice(kept: str) -> None:
+    """A key that is given twice counts once."""
+    until = ("--until", "2026-11-03T01:00")
+    once = usage(kept, *until, "--by", "mode", "--by", "day").stdout
+    assert once == usage(kept, *until, "--by", "mode", "--by", "day", "--by", "mode").stdout
+
+
 def test_every_key_is_offered() -> None:
     """What can be counted by is what --by takes."""
     by = next(each for each in commands.commands["usage"].params if each.name == "by")
@@ -98,6 +118,7 @@ def test_every_key_is_offered() -> None:
     ("arguments", "expected"),
     [
         (("--since", "yesterday"), "Invalid value for '--since': 'yesterday'; allowed: so long ago, like 7d"),
+        (("--since", "0001-01-01T00:00+08:00"), "Invalid value for '--since': '0001-01-01T00:00+08:00'"),
         (("--by", "colour"), "Invalid value for '--by': 'colour' is not one of"),
         (("--since", "2026-11-02", "--until", "2026-11-01"), "--since is not before --until, or lies ahead."),
         (("-o", "yaml"), "Invalid value for '-o' / '--output': 'yaml' is not one of"),
