@@ -8,6 +8,7 @@ import click
 
 from falcon_rm.cli_base import App, one_pass, output_option, until_interrupted, with_log
 from falcon_rm.config import duration
+from falcon_rm.ports import Refused
 
 if TYPE_CHECKING:
     from falcon_rm.core.live import Pod
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 
+LONGEST_SECONDS = 20 * 365 * 86_400.0
+"""Longer ago nothing happened: the database's clock cannot be counted back as far as people can write."""
+
 
 def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
     """Return the seconds of a time span as settings write it."""
     try:
-        return None if text is None else duration(text)
+        return None if text is None else min(duration(text), LONGEST_SECONDS)
     except ValueError:
         raise click.BadParameter(f"{text!r}; allowed: written like 90, 90s, 15m, 6h or 7d") from None
 
@@ -136,6 +140,8 @@ def events(
                 over = job is not None and explaining.is_over(history.read_history(database, job).job)
                 clusters = history.cluster_names(database)
                 entries = history.read_story(database, wanted, told.known)
+                if not (entries or follow) and wanted == history.Wanted(pool=pool):
+                    raise Refused(f"nothing is known of node pool {pool!r}")
                 for line in write([entry for entry in entries if told.add(entry)], clusters):
                     click.echo(line)
                 if history.is_cut(entries):

@@ -120,6 +120,21 @@ def test_what_belongs_to_a_job(cli: Cli, rows: Database) -> None:
     assert ["j1", "job/j1", "job/j1"] == sorted(told(cli("j1")))
 
 
+def test_longer_ago_than_there_was_time(cli: Cli, rows: Database) -> None:
+    """A span that no clock can be counted back by asks for everything."""
+    event(rows, 1, "j1")
+    for since in ("1h", "99999999d", "9" * 400):
+        assert ["job/j1"] == told(cli("--since", since))
+
+
+def test_pool_that_nobody_knows(cli: Cli, rows: Database) -> None:
+    """A pool of which nothing is known is an error; one to which nothing happened lately is not."""
+    rows.rows("UPDATE clusters SET name = name")
+    result = cli("--pool", "nope")
+    assert (1, "", "error: nothing is known of node pool 'nope'\n") == (result.exit_code, result.stdout, result.stderr)
+    assert [] == told(cli("--pool", "nope", "--since", "1h"))
+
+
 def test_too_much_is_said(cli: Cli, rows: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where older rows are left out the newest are told, and that there may be more is said on stderr."""
     monkeypatch.setattr(history, "SHOWN", 3)
