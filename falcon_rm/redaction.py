@@ -19,7 +19,7 @@ SECRETS = (
         ),
         r"\1***",
     ),
-    (re.compile(r"(\w+://[^:@/\s]*):\S*@"), r"\1:***@"),
+    (re.compile(r"(\w+://[^:@/\s]*):(?!PASSWORD\]@)\S*@"), r"\1:***@"),  # [:PASSWORD] is how a URL's form is told
 )
 """What looks like a secret, and what is left of it."""
 

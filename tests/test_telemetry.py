@@ -96,6 +96,8 @@ def test_secrets_are_blotted_out(stream: io.StringIO) -> None:
         ("authorization: bearer abc.def-1", "authorization: bearer ***"),
         ("token ya29.A0_b", "token ***"),
         ("mysql://u:p/w@x@h/d?a=b", "mysql://u:***@h/d?a=b"),
+        ("mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE", "mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE"),
+        ("mysql://u:PASSWORD@2@h/d", "mysql://u:***@h/d"),
         ("Basic dXNlcjpwdw==", "Basic ***"),
         ('{"access_token": "abc.def", "expires_in": 3}', '{"access_token": ***, "expires_in": 3}'),
         ("eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrIn0.c2ln and on", "*** and on"),
