@@ -24,7 +24,7 @@ from falcon_rm.core.room import mode_for, never
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, fits, phase_of, scene, work_name
 from falcon_rm.core.steps import FINAL
 from falcon_rm.core.tally import candidates
-from falcon_rm.core.words import Mode, Reason, Status
+from falcon_rm.core.words import CPU_TOPOLOGY, Mode, Reason, Status
 from falcon_rm.report import NONE, age, describe, table
 from falcon_rm.story import Entry, History, Lease, standing
 from falcon_rm.story import lines as story_lines
@@ -247,17 +247,15 @@ def _failures(job: Job, bounds: Bounds) -> Iterator[str]:
         yield f"{job.losses} runs lost with their nodes; {job.task.max_retries} may be"
 
 
-def _logs(job: Job, cluster: Cluster | None, bounds: Bounds) -> str | None:
+def _logs(job: Job, cluster: Cluster | None, bounds: Bounds, pod: str = "*") -> str | None:
     if cluster is None or not isinstance(job.task, TaskSpec):
         return None
-    return log_object(job, job.task, cluster, bounds.log_path_template, "*")
+    return log_object(job, job.task, cluster, bounds.log_path_template, pod)
 
 
 def _pod(pod: Pod, job: Job, seen: Scene) -> PodSeen:
     view = seen.views.get(job.cluster_id or "")
-    log = None
-    if view and isinstance(job.task, TaskSpec):
-        log = log_object(job, job.task, view.cluster, seen.bounds.log_path_template, pod.name)
+    log = _logs(job, view.cluster if view else None, seen.bounds, pod.name)
     return PodSeen(pod.name, pod.phase, pod.node, log)
 
 
@@ -273,7 +271,8 @@ def _goes_on(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> Ite
         return
     match phase:
         case Phase.NEW:
-            yield "the next pass has read its spec and chosen a cluster"
+            if not change or change.to_status != Status.FAILED:
+                yield "the next pass has read its spec and chosen a cluster"
         case Phase.WAITING:
             yield from _lets_start(job, change, queue, seen)
         case Phase.PROVISIONING:
@@ -310,7 +309,8 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
         yield f"a cluster for {task.tpu_type or 'cpu'} is active, readable and without trouble"
         return
     if view is None or (change and change.cluster_id != cluster_id):
-        yield "the next pass has moved it to the queue of another cluster"
+        other = seen.views.get(change.cluster_id or "") if change and change.cluster_id != cluster_id else None
+        yield f"the next pass has moved it to the queue of {other.cluster.name if other else 'another cluster'}"
         return
     until = backoff_until(job, cluster_id, seen)
     if until:
@@ -362,8 +362,8 @@ def _facts(told: Explanation, clusters: Mapping[str, str]) -> Iterator[tuple[str
     yield "Status", standing(told.status, told.reason)
     if told.since is not None:
         yield "Since", f"{moment(told.since)} ({age(told.now - told.since)})"
-    where = [clusters.get(told.cluster or "", told.cluster), f"queue {told.topology}" if told.topology else None]
-    yield "Cluster", ", ".join(each for each in where if each) or NONE
+    queue = f", queue {told.topology}" if told.cluster and told.topology not in {None, CPU_TOPOLOGY} else ""
+    yield "Cluster", (clusters.get(told.cluster or "", told.cluster) or NONE) + queue
     yield "Message", told.message or NONE
     for note in told.notes:
         yield "Note", note

@@ -202,6 +202,23 @@ def aborting() -> Falcon:
     return falcon
 
 
+def impossible() -> Falcon:
+    """A job whose spec can never run."""
+    falcon = Falcon()
+    falcon.submit("j1", {**spec("4x4"), "replica": 3})
+    return falcon
+
+
+def moves_on() -> Falcon:
+    """The cluster the job waits for goes into maintenance, another one has come."""
+    falcon = queued()
+    falcon.register(cluster("c1", status=ClusterStatus.MAINTENANCE))
+    other = cluster("c2")
+    falcon.register(other)
+    falcon.sim.add_cluster(other.path)
+    return falcon
+
+
 def senseless() -> Falcon:
     """A row that somebody spoilt."""
     falcon = Falcon()
@@ -319,6 +336,25 @@ def test_live_job(name: str) -> None:
     assert ([status], True) == (found["Status"], found["Message"][0].startswith(message)), found
     first, *others = goes_on
     assert [f"when {first}", *(f"and {other}" for other in others)] == found["Goes on"]
+
+
+def test_what_can_never_run() -> None:
+    """Of a job that the next pass ends nothing is said to let it go on."""
+    found = lines(impossible())
+    assert ("Goes on" in found, found["Next pass"]) == (
+        False,
+        ["~ job j1: Pending -> Failed/InvalidSpec (replica is invalid)"],
+    )
+
+
+def test_where_it_goes() -> None:
+    """A job that the next pass moves to another cluster is told which."""
+    assert ["when the next pass has moved it to the queue of c2"] == lines(moves_on())["Goes on"]
+
+
+def test_queue_of_no_cluster() -> None:
+    """A job that no cluster fits stands in no queue, and one without a TPU neither."""
+    assert [["<none>"], ["c1"]] == [lines(build())["Cluster"] for build in (no_type, cpu)]
 
 
 def test_what_is_there_already() -> None:
