@@ -6,6 +6,8 @@ What every command shares: how errors end it, what it may ask for, and in which 
 3. A command asks App for what it needs, so that nothing is imported or connected before.
 """
 
+import errno
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from falcon_rm.ports import Clouds, Inspection, Store
 
 ERROR, USAGE, INTERRUPTED = 1, 64, 130
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+"""What the system says when what is written finds no place."""
 
 UNFIT = ("1146: ", "1054: ")
 """How the errors of a database begin that lacks a table or a column."""
@@ -72,6 +77,11 @@ class Commands(click.Group):
             code = _complain(str(error), ERROR)
         except click.Abort:
             code = _complain("interrupted", INTERRUPTED)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is not written yet is tried once more
+            code = _complain(f"the answer could not be written: {error.strerror}", ERROR)
         if standalone_mode:
             sys.exit(code or 0)
         return code

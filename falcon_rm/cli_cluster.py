@@ -123,7 +123,8 @@ def list_clusters(app: App, output: str | None) -> None:
 
     with app.database() as database:
         seen = overview.Overview(0, clusters=present.read_clusters(database))
-    click.echo(overview.render(seen, output, sections=overview.SECTIONS[:1]))
+    shown = overview.render(seen, output, sections=overview.SECTIONS[:1])
+    click.echo(shown, nl=bool(shown))
 
 
 @cluster.command("check")
@@ -253,7 +254,8 @@ def abandon(app: App, name: str, *, yes: bool) -> None:
             raise Refused(f"there is no cluster {name!r}")
         if not yes:
             click.echo(f"cluster/{name} goes offline; written off: {_listed(left.named()) or 'nothing'}")
-            click.confirm("Is it gone for good?", abort=True)
+            if not click.confirm("Is it gone for good?"):
+                raise click.ClickException("nothing was done")
         if row:
             people.set_cluster(database, row.name, {"status": "offline"}, kind="cluster abandoned")
         else:

@@ -67,7 +67,8 @@ def status(
 
     if watch:
         return until_interrupted(lambda: _watch(look, sections))
-    click.echo(overview.render(look(), output, sections=sections, width=_width()))
+    shown = overview.render(look(), output, sections=sections, width=_width())
+    click.echo(shown, nl=bool(shown))
     return 0
 
 

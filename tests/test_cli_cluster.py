@@ -282,9 +282,9 @@ def test_looks_again(
 def test_abandon_asks(site: Site) -> None:
     """Abandon says what it will write off; without a yes nothing is written."""
     site.run()
-    for answer in ("n\n", ""):
+    for answer, code, end in (("n\n", 1, "error: nothing was done"), ("", 130, "error: interrupted")):
         result = site.falcon("cluster", "abandon", "tpu-1", text=answer)
-        assert 130 == result.exit_code
+        assert (code, end) == (result.exit_code, result.stderr.splitlines()[-1])
         expected = "cluster/tpu-1 goes offline; written off: job/j1 (Running), pool/falcon-j1 (Active)"
         assert expected == result.stdout.splitlines()[0]
     assert ("active", "Running") == (site.status(), site.row()[0])

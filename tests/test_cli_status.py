@@ -202,6 +202,25 @@ def test_tables_on_a_terminal(cli: Cli, terminal: Callable[..., Terminal]) -> No
     assert "long-" * 11 in cli("status").stdout
 
 
+def test_names_of_nothing(cli: Cli) -> None:
+    """Where nothing is, no name is an empty answer, without an empty line."""
+    assert "" == cli("status", "--actor", "nobody", "-o", "name").stdout
+
+
+def test_output_that_finds_no_room(controller_url: str, cli: Cli) -> None:
+    """An answer that a full disk does not take ends the command with one line and exit code 1."""
+    del cli
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m falcon_rm status -o name >/dev/full"],
+        env={"PATH": os.environ["PATH"], "FALCON_DATABASE_URL": controller_url},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (1, "error: the answer could not be written: No space left on device\n") == (done.returncode, done.stderr)
+
+
 def test_output_that_nobody_reads(controller_url: str, cli: Cli, tmp_path: Path) -> None:
     """A pipe whose reader has left ends the command without a trace on stderr."""
     del cli
