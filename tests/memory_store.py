@@ -31,6 +31,7 @@ from falcon_rm.core.actions import (
     SubmitWork,
 )
 from falcon_rm.core.model import Failure, Fault, Job, Pool, Slot, Submission, Turn
+from falcon_rm.core.names import label_value
 from falcon_rm.core.text import clean
 from falcon_rm.core.words import ErrorKind, PoolState
 from falcon_rm.ports import Rows
@@ -78,7 +79,7 @@ class MemoryStore(Tables):
         """Carry out one Change, all of it or nothing."""
         job = self._guarded(change.job_id, change.version, change.from_status)
         borne = change.makes and self.pools.get((change.makes.cluster_id, change.makes.name))
-        if job is not None and borne and borne.job_id == job.id:
+        if job is not None and borne and borne.job_id in (job.id, label_value(job.id)):
             self.jobs[job.id] = evolve(job, version=job.version + 1, attempt=change.attempt)
             return False
         if job is None or not self._allowed(change):

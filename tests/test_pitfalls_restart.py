@@ -239,6 +239,22 @@ def test_database_from_a_backup_takes_no_name_twice(state: str) -> None:
     assert ("Succeeded", []) == (falcon.state("j1"), falcon.leftovers()), falcon.describe()
 
 
+@pytest.mark.parametrize("job_id", ["j1", "Job A/b", "x" * 64], ids=["plain", "odd", "long"])
+def test_name_of_a_pool_that_was_found_is_passed_over(job_id: str) -> None:
+    """A database restored to nothing finds a pool, closes it, and then its job comes anew, whatever its id (P83)."""
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id[job_id] = NEVER_ENDS
+    falcon.submit(job_id, spec("4x4"))
+    falcon.until_state(job_id, "Running")
+    falcon.store = falcon.new_store()
+    falcon.store.now = falcon.sim.now
+    falcon.register(cluster("c1"))
+    falcon.settle()
+    falcon.submit(job_id, spec("4x4"))
+    falcon.until_state(job_id, "Running", seconds=600)
+    assert 2 == falcon.job(job_id).attempt
+
+
 def test_abort_of_a_job_that_waits_again_is_one_write() -> None:
     """After a lost attempt it owns nothing, so its abort asks no cluster, not even one that is away (P87)."""
     falcon = Falcon()

@@ -28,6 +28,7 @@ from falcon_rm.core.actions import (
     SubmitWork,
 )
 from falcon_rm.core.model import Cluster, Failure, Fault, InvalidSpec, Pool, Slot, Submission, TaskSpec, Turn
+from falcon_rm.core.names import label_value
 from falcon_rm.core.words import ClusterStatus, ErrorKind, Mode, PoolState, Status
 
 Store = MemoryStore | SteeredStore
@@ -85,6 +86,16 @@ def test_attempt_whose_name_was_borne_before_is_passed_over(store: Store) -> Non
     store.insert_job("j1", SPEC, reason=WAITING, cluster_id="c1", topology="2x2x1")
     assert store.commit(claim()) is False
     row = store.row("j1")
+    assert (1, 1, "Waiting") == (row.attempt, row.version, row.reason)
+
+
+def test_attempt_whose_name_a_found_pool_bore_is_passed_over(store: Store) -> None:
+    """The row of a pool that was found has of a job's id what a label can spell: that is the job too."""
+    store.enter_pool(EnterPool(evolve(POOL, job_id=label_value("J 1"))))
+    store.insert_job("J 1", SPEC, reason=WAITING, cluster_id="c1", topology="2x2x1")
+    store.ensure_slot(EnsureSlot("c1", "2x2x1"))
+    assert store.commit(claim("J 1")) is False
+    row = store.row("J 1")
     assert (1, 1, "Waiting") == (row.attempt, row.version, row.reason)
 
 

@@ -12,6 +12,7 @@ from hashlib import sha256
 from falcon_rm.cloud.database import Argument, LostRace, Run
 from falcon_rm.core.actions import Change, Now, Value
 from falcon_rm.core.model import Pool
+from falcon_rm.core.names import label_value
 from falcon_rm.core.text import clean
 from falcon_rm.core.words import PoolState
 
@@ -33,7 +34,9 @@ NEXT_VERSION = "version = COALESCE(version, 0) + 1"
 
 PASS_OVER = f"""
     UPDATE job SET attempt = %s, {NEXT_VERSION}
-    WHERE {GUARD} AND EXISTS (SELECT 1 FROM node_pools p WHERE p.cluster_id = %s AND p.name = %s AND p.job_id = job.id)
+    WHERE {GUARD} AND EXISTS (
+        SELECT 1 FROM node_pools p WHERE p.cluster_id = %s AND p.name = %s AND p.job_id IN (job.id, %s)
+    )
 """
 LOCK_SLOT = "SELECT holder FROM queue_slots WHERE cluster_id = %s AND topology = %s FOR UPDATE"
 TAKE_SLOT = "UPDATE queue_slots SET holder = %s, held_at = NOW(6) WHERE cluster_id = %s AND topology = %s"
@@ -119,8 +122,13 @@ def carry_out(run: Run, change: Change, message: str | None, process: str) -> No
 
 
 def pass_over(run: Run, change: Change, name: tuple[str, str]) -> None:
-    """Count the attempt of a claim as made, if the job has borne this name of a pool before."""
-    run.must(PASS_OVER, (change.attempt, change.job_id, change.version, change.from_status, *name))
+    """
+    Count the attempt of a claim as made, if the job has borne this name of a pool before.
+
+    The row of a pool that was found without one has of the id only what a label can spell.
+    """
+    guard = (change.job_id, change.version, change.from_status)
+    run.must(PASS_OVER, (change.attempt, *guard, *name, label_value(change.job_id)))
 
 
 def insert_pool(run: Run, pool: Pool, *, holder: str | None) -> None:
