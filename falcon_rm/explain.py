@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from falcon_rm.core.actions import Change
-from falcon_rm.core.backoff import backoff_until
+from falcon_rm.core.backoff import keeps_off_until
 from falcon_rm.core.line import line
 from falcon_rm.core.live import Pod
 from falcon_rm.core.machine import Phase
@@ -139,7 +139,7 @@ def explain(
         acquiring=queue.acquiring,
         position=len(queue.ahead) + 1 if waits and _has_queue(job) and not _starts(change) else None,
         ahead=() if _starts(change) else queue.ahead,
-        next_try=backoff_until(job, job.cluster_id or "", seen) if waits else None,
+        next_try=keeps_off_until(job, job.cluster_id or "", seen) if waits else None,
         attempts=history.leases,
         failures=tuple(_failures(job, seen.bounds)),
         logs=_logs(job, view.cluster if view else None, seen.bounds) if job.attempt else None,
@@ -312,7 +312,7 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
         other = seen.views.get(change.cluster_id or "") if change and change.cluster_id != cluster_id else None
         yield f"the next pass has moved it to the queue of {other.cluster.name if other else 'another cluster'}"
         return
-    until = backoff_until(job, cluster_id, seen)
+    until = keeps_off_until(job, cluster_id, seen)
     if until:
         yield f"{moment(until)} comes"
     if (change.to_reason if change else job.reason) == Reason.CLUSTER_BUSY:

@@ -7,7 +7,7 @@ from attrs import evolve
 from cloudsim.errors import SimError
 from cloudsim.faults import Fault
 from cloudsim.gke_pools import Doom
-from cloudsim.workload import NEVER_ENDS
+from cloudsim.workload import NEVER_ENDS, Workload
 from world import ZONE, Falcon, cluster, spec
 from world_acts import calls, make_pool, pools_of_pods, quiet, sim_pool, watch
 
@@ -63,6 +63,37 @@ def test_job_in_back_off_neither_holds_the_slot_nor_is_forgotten() -> None:
     falcon.until_state("j2", "Running")
     falcon.until_state("j1", "Pending/Provisioning")
     assert 2 == falcon.job("j1").attempt
+
+
+def test_free_pool_that_fits_needs_no_back_off() -> None:
+    """A job in a long back-off takes the pool that another one leaves, and nothing new is made (design.md 3)."""
+    falcon = Falcon()
+    falcon.bounds = evolve(falcon.bounds, backoff_base=1500)
+    falcon.sim.scripts_by_job_id["j0"] = Workload(seconds=60)
+    falcon.submit("j0", spec("4x4"))
+    falcon.until_state("j0", "Running")
+    falcon.sim.set_quota("p", FOUR_HOSTS, 0)
+    falcon.submit("j1", spec("4x4"), actor="bob")
+    falcon.until(lambda: falcon.job("j1").pool_failures == 1)
+    falcon.step()
+    assert "next try after" in falcon.message("j1")
+    falcon.until_state("j1", "Running", seconds=300)
+    assert {"falcon-j0"} == pools_of_pods(falcon, "j1")
+    assert ["falcon-j0", "falcon-j1"] == falcon.creates()
+
+
+def test_room_elsewhere_is_promised_once_in_a_pass() -> None:
+    """Of two topologies that wait only as many jobs move as the other cluster's reservation can start (P11)."""
+    falcon = Falcon(cluster("c1", default_reservation="r1"), cluster("c2", default_reservation="r2"))
+    for name in ("r1", "r2"):
+        falcon.sim.add_reservation("p", ZONE, name, FOUR_HOSTS, 4, in_use=4)
+    falcon.submit("j1", spec("4x4", mode="reservation"))
+    falcon.submit("j2", spec("2x2", mode="reservation"), actor="bob")
+    falcon.until(lambda: {"ClusterBusy"} == {job.reason for job in falcon.rows()})
+    assert ["c1", "c1"] == [job.cluster_id for job in falcon.rows()]
+    falcon.sim.compute.set_reservation("p", ZONE, "r2", in_use=0)
+    falcon.until_state("j1", "Pending/Provisioning")
+    assert ["c2", "c1"] == [job.cluster_id for job in falcon.rows()]
 
 
 def test_text_nobody_knows_counts_as_capacity_and_is_shown() -> None:

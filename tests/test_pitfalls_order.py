@@ -134,6 +134,26 @@ def test_slot_is_free_as_soon_as_the_pods_run() -> None:
     assert "Running" == falcon.state("j1")
 
 
+@pytest.mark.parametrize("ahead", ["backs off", "never fits"])
+def test_job_that_cannot_start_lends_its_priority_to_nobody(ahead: str) -> None:
+    """Room goes to the most urgent job that could take it, not to one behind a more urgent job that waits on (P72)."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", "ct6e-standard-4t", 4, in_use=4)
+    if ahead == "backs off":
+        falcon.sim.set_quota("p", "ct6e-standard-4t", 0)
+        falcon.submit("a1", spec("2x4", replica=2), priority=10)
+        falcon.until(lambda: falcon.job("a1").pool_failures == 1)
+        falcon.sim.set_quota("p", "ct6e-standard-4t", None)
+    else:
+        falcon.submit("a1", spec("2x4", mode="reservation", replica=1), priority=10)
+    falcon.submit("b1", spec("4x4", mode="reservation"), priority=5, actor="bob")
+    falcon.submit("a2", spec("2x4", mode="reservation", replica=2), actor="carol")
+    falcon.until(lambda: falcon.job("a2").reason == falcon.job("b1").reason == "ClusterBusy", seconds=40)
+    falcon.sim.compute.set_reservation("p", ZONE, "r", in_use=0)
+    falcon.until(lambda: "Pending/Provisioning" in (falcon.state("a2"), falcon.state("b1")), seconds=40)
+    assert ("Pending/Provisioning", "Pending/ClusterBusy") == (falcon.state("b1"), falcon.state("a2"))
+
+
 @pytest.mark.parametrize("call", ["compute.get_reservation", "gke.list_node_pools", "kube.list.jobs"])
 def test_read_that_fails_once_costs_nobody_the_time_it_has_waited(call: str) -> None:
     """A job that lacks room still does when a read fails: since when it does is kept, as room is held by it (P69)."""

@@ -122,7 +122,7 @@ def _move(waiting: Iterable[Job], decided: Mapping[str, Decision], tally: Tally)
         else:
             better = next((view for view in tally.vacant(task) if _could_start(job, view, tally)), None)
             if better:
-                tally.slots.add((better.cluster.id, task.topology))
+                tally.promise(task, better, tally.free_pool(job, better.cluster.id), mode_for(task, better.cluster))
                 moves[job.id] = Decision(Kind.PLACE, tally.messages.say("soon"), better.cluster.id)
             elif _is_hopeless(job, tally):
                 moves[job.id] = _choose(job, tally)
@@ -142,7 +142,7 @@ def _could_start(job: Job, view: ClusterView, tally: Tally) -> bool:
     task, cluster = task_of(job), view.cluster
     if cluster.id == job.cluster_id or not tally.is_vacant(task, view):
         return False
-    if backoff_until(job, cluster.id, tally.scene) is not None:
+    if _keeps_off_until(job, cluster.id, tally) is not None:
         return False
     if tally.free_pool(job, cluster.id) or mode_for(task, cluster) is not Mode.RESERVATION:
         return True
@@ -163,7 +163,10 @@ def _serve_queues(waiting: Iterable[Job], tally: Tally) -> dict[str, Decision]:
     lines = {key: list(line(jobs, served.get(key, {}))) for key, jobs in queues.items()}
 
     def head(key: Key) -> tuple[int, tuple[float, str]]:
-        return -lines[key][0].priority, place(lines[key][0])
+        jobs, view = lines[key], scene.views.get(key[0])
+        ready = _ready(jobs, view, tally) if view else []
+        first = next(line(ready, served.get(key, {})), jobs[0])
+        return -first.priority, place(first)
 
     decisions: dict[str, Decision] = {}
     for key in sorted(lines, key=head):
@@ -180,7 +183,7 @@ def _serve(
     """Return who claims the slot of one queue now, if anybody, and who shows that the reservation lacks room."""
     scene, chosen = tally.scene, dict[str, Decision]()
     fitting = [job for job in jobs if tally.never(job, view) is None]
-    ready = [job for job in fitting if backoff_until(job, key[0], scene) is None]
+    ready = _ready(jobs, view, tally)
     head = next(line(ready, served), None)
     first = next(line([job for job in fitting if not is_off(job, key[0], scene)], served), None)
     if first and first is not head and not scene.trouble(key[0]):
@@ -199,6 +202,19 @@ def _serve(
         chosen[picked.id] = _try(picked, view, tally)
         tally.promise(task_of(picked), view, chosen[picked.id].pool, chosen[picked.id].mode)
     return chosen
+
+
+def _ready(jobs: Iterable[Job], view: ClusterView, tally: Tally) -> list[Job]:
+    """Return the jobs of a queue that may be picked now: none that it can never start, none that keeps off it."""
+    return [
+        job for job in jobs if tally.never(job, view) is None and _keeps_off_until(job, view.cluster.id, tally) is None
+    ]
+
+
+def _keeps_off_until(job: Job, cluster_id: str, tally: Tally) -> float | None:
+    """Return until when a job does not try a cluster again; None: now. A free pool that fits needs no back-off."""
+    until = backoff_until(job, cluster_id, tally.scene)
+    return None if until is None or tally.free_pool(job, cluster_id) else until
 
 
 def _try(job: Job, view: ClusterView, tally: Tally) -> Decision:
@@ -256,7 +272,7 @@ def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: Tally) 
             told[job.id] = decision
             continue
         never_fits = tally.never(job, view) if view else None
-        until = None if never_fits else backoff_until(job, key[0], scene)
+        until = None if never_fits else _keeps_off_until(job, key[0], tally)
         last = max(scene.failures.get((job.id, key[0]), ()), key=lambda failure: failure.at, default=None)
         waits = never_fits or (why_not if index < EXACT_POSITIONS else wrong)
         if until:
