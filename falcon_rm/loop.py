@@ -3,8 +3,8 @@ One pass, and passes for ever.
 
 1. Nothing is kept between two passes: store and clouds are opened for one and thrown away.
 2. A pass that made progress is followed at once by another, a bounded number of times; else the interval is waited out.
-3. A pass has a deadline: what it did not get to, the next one does. An API of a cluster that lets one call hang is not
-   asked again in that pass: the others' jobs lose no more than that.
+3. A pass has a deadline: what it did not get to, the next one does. A cluster that lets one call hang gets no other of
+   its kind in that pass: the others' jobs lose no more than that, and what starts is not held up by what stops.
 4. SIGTERM lets the current action end for some seconds, then the process leaves hard (stop.py): an abandoned call is an
    unknown outcome like any other.
 5. No error leaves the loop: a database that is away costs passes, nothing else.
@@ -19,7 +19,7 @@ from itertools import count
 from attrs import frozen
 
 from falcon_rm.apply import Applier, Result
-from falcon_rm.core.actions import CALLS, Action, CreatePool, DeletePool, Note
+from falcon_rm.core.actions import CALLS, Action, Note, ResumeWork, SubmitWork
 from falcon_rm.core.model import Bounds, Snapshot
 from falcon_rm.core.plan import Plan, plan
 from falcon_rm.core.words import ClusterStatus, ErrorKind
@@ -32,7 +32,7 @@ CHAIN = 100
 """Passes that may follow each other at once before the interval is waited out all the same."""
 
 PATIENCE_SECONDS = 5.0
-"""A call that took longer and stayed without an answer is the last of its cluster, and of its API, in this pass."""
+"""A call that took longer and stayed without an answer is the last of its cluster, and of its kind, in this pass."""
 
 Way = tuple[str, str]
 OpenStore = Callable[[], AbstractContextManager[Store]]
@@ -131,8 +131,8 @@ def _way(action: Action) -> Way | None:
     """Return which way a call to the clouds goes; None of what goes to the database alone."""
     if not isinstance(action, CALLS):
         return None
-    of_pools = isinstance(action, CreatePool | DeletePool)
-    return action.cluster.id, type(action).__name__ if of_pools else "Kubernetes"
+    starts = isinstance(action, SubmitWork | ResumeWork)
+    return action.cluster.id, "start" if starts else type(action).__name__
 
 
 def _act(applier: Applier, action: Action, lines: PassLog) -> Acted:

@@ -153,6 +153,7 @@ class DeletePool:
     cluster: Cluster
     name: str
     why: str
+    tried_at: float = 0  # when an answer about this pool was lost; 0: none was
 
 
 @frozen
@@ -193,6 +194,7 @@ class DeleteWork:
     job_id: str
     attempt: int
     why: str
+    tried_at: float = 0  # when it was first asked for, and it still is there; 0: it never was
 
 
 @frozen
@@ -258,7 +260,7 @@ def order(action: Action) -> tuple[int, float, int, str]:
     Return the sort key of an action: its kind, then what it is about; texts for people come last.
 
     Calls whose answer was lost go after all others, the one that was tried longest ago first: a call that hangs every
-    time holds no other up.
+    time holds no other up. So do deletes of Jobs that were asked for before, or that nobody waits for.
     """
     tried_at = 0.0
     match action:
@@ -267,7 +269,9 @@ def order(action: Action) -> tuple[int, float, int, str]:
             tried_at = pool.error.at if pool.error and pool.error.kind is ErrorKind.UNKNOWN else 0
         case EnterPool(pool=pool):
             about = f"{pool.cluster_id}/{pool.name}"
-        case DeletePool(cluster=cluster, name=name) | DeleteWork(cluster=cluster, name=name):
+        case DeletePool(cluster=cluster, name=name, tried_at=tried_at):
+            about = f"{cluster.id}/{name}"
+        case DeleteWork(cluster=cluster, name=name, tried_at=tried_at):
             about = f"{cluster.id}/{name}"
         case SubmitWork(job_id=about, tried_at=tried_at) | ResumeWork(job_id=about, tried_at=tried_at):
             pass

@@ -67,4 +67,6 @@ def delete(case: Case) -> Action:
     assert work is not None
     cluster = case.scene.views[job.cluster_id or ""].cluster
     why = "it is over" if case.step.verb is Verb.CLEAN else f"it is to stop: {job.outcome or job.status}"
-    return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why)
+    submission = case.scene.submission_of(job)
+    asked = submission.stop_at if submission else None
+    return DeleteWork(cluster, work.name, work.uid, job.id, job.attempt, why, tried_at=asked or 0)

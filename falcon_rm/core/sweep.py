@@ -23,7 +23,7 @@ from falcon_rm.core.scene import ACQUIRING, TERMINAL, Key, Scene, fits
 from falcon_rm.core.shapes import shape_of
 from falcon_rm.core.situation import may_still_show
 from falcon_rm.core.tally import task_of
-from falcon_rm.core.words import PoolState, PoolStatus
+from falcon_rm.core.words import ErrorKind, PoolState, PoolStatus
 
 
 @frozen
@@ -219,7 +219,9 @@ def _sweep_listed(live: LivePool, ledger: Pool, view: ClusterView, scene: Scene,
     cluster = view.cluster
     if ledger.state is not PoolState.ACTIVE:
         if live.status is not PoolStatus.STOPPING:
-            found.actions.append(DeletePool(cluster, live.name, "nobody holds it and nobody waits for it"))
+            lost = ledger.error.at if ledger.error and ledger.error.kind is ErrorKind.UNKNOWN else 0
+            why = "nobody holds it and nobody waits for it"
+            found.actions.append(DeletePool(cluster, live.name, why, tried_at=lost))
         return
     if ledger.lease:
         if view.works is not None and _is_orphan(ledger, scene):
@@ -277,7 +279,8 @@ def _sweep_works(view: ClusterView, scene: Scene, found: _Found) -> None:
         found.works += 1
         why, orphan = _why_superfluous(work, view, scene)
         if why and not work.deleting:
-            action = DeleteWork(view.cluster, work.name, work.uid, _job_id(work), _attempt(work), why)
+            last = scene.snapshot.now if orphan else 0  # nobody waits for its end: whoever waits for one goes first
+            action = DeleteWork(view.cluster, work.name, work.uid, _job_id(work), _attempt(work), why, tried_at=last)
             (found.orphans if orphan else found.actions).append(action)
             found.orphan_works += orphan
 
