@@ -115,7 +115,7 @@ class Ear:
         assert name == found.call, "the product asked another question after the same answers"
         self._place += 1
         if found.error is not None:
-            raise found.error
+            raise found.error.with_traceback(None)
         return found.answer
 
     def port(self, port: Any) -> Any:

@@ -11,7 +11,7 @@ import binascii
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from google.cloud import container_v1
@@ -44,13 +44,13 @@ def translating(call: Call) -> Iterator[None]:
         raise CloudError(ErrorKind.UNKNOWN, f"timed out: {error}") from error
 
 
-@cache
+@lru_cache(maxsize=5000)
 def pool_of(text: str) -> LivePool:
     """Return a node pool from its JSON."""
     return live_pool(json_format.Parse(text, container_v1.NodePool.pb(container_v1.NodePool())))
 
 
-@cache
+@lru_cache(maxsize=5000)
 def operation_of(text: str) -> Operation:
     """Return an operation from its JSON."""
     return operation(json_format.Parse(text, container_v1.Operation.pb(container_v1.Operation())))

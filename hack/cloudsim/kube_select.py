@@ -1,7 +1,7 @@
 """Label and field selectors as the API server reads them."""
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -61,7 +61,7 @@ def check_version(asked: str, latest: int) -> None:
         raise KubeError(504, "Timeout", text, [cause], retry_after=1)
 
 
-@cache
+@lru_cache(maxsize=1000)
 def requirements(selector: str) -> tuple[Requirement, ...]:
     """Return the terms of a label selector; a bad one is answered 400."""
     return tuple(requirement(part) for part in PARTS.split(selector)) if selector.strip() else ()
