@@ -106,6 +106,8 @@ def _of_pool(pool: Pool, bounds: Bounds) -> Times:
         yield from _after(pool.requested_at, bounds.pool_timeout)
     if pool.reservation and pool.state is PoolState.ACTIVE:
         yield from _after(pool.ready_at, bounds.visibility_grace)
+        yield from _after(pool.up_at, bounds.node_wait)
+        yield from _after(pool.requested_at, bounds.pool_timeout)
     yield from _after(pool.idle_at, bounds.idle, bounds.idle_flex, bounds.release_timeout)
 
 

@@ -177,7 +177,7 @@ def _pool(pool: Pool, now: float, bounds: Bounds) -> tuple[object, ...]:
     times = (
         pool.requested_at is None if pool.up_at is not None else _age(pool.requested_at, now),
         pool.seen_at is None,
-        pool.up_at is None,
+        _within(pool.up_at, now, bounds.node_wait) if counted and pool.ready_at is None else pool.up_at is None,
         pool.leased_at is not None and pool.leased_at >= now,
         _within(pool.ready_at, now, bounds.visibility_grace) if counted else pool.ready_at is None,
         _age(pool.idle_at, now) if pool.state is PoolState.ACTIVE else None,

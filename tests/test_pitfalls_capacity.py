@@ -96,6 +96,19 @@ def test_room_elsewhere_is_promised_once_in_a_pass() -> None:
     assert ["c2", "c1"] == [job.cluster_id for job in falcon.rows()]
 
 
+def test_slice_that_lacks_a_node_takes_no_room_twice() -> None:
+    """While a slice waits on for its nodes, a cluster that shares its reservation uses what is left (design.md 3)."""
+    shared = "projects/p/reservations/r"
+    falcon = Falcon(cluster("c1", default_reservation="r"), cluster("c2", default_reservation=shared))
+    falcon.sim.add_reservation("p", ZONE, "r", FOUR_HOSTS, 8)
+    falcon.sim.tempo.node_seconds = 86_400
+    falcon.submit("j1", spec("4x4", mode="reservation"))
+    falcon.until_state("j1", "Pending/WaitingForNode")
+    falcon.submit("j2", spec("4x4", mode="reservation"), actor="bob")
+    falcon.until_state("j2", "Pending/WaitingForNode", seconds=falcon.bounds.node_wait + 300)
+    assert ("c1", "c2") == (falcon.job("j1").cluster_id, falcon.job("j2").cluster_id)
+
+
 def test_text_nobody_knows_counts_as_capacity_and_is_shown() -> None:
     """Three refusals nobody has seen end the job with those words (P16)."""
     falcon = Falcon()

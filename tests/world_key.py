@@ -25,7 +25,7 @@ from falcon_rm.core.backoff import BACKOFF_ENDS
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.model import Bounds, Job, Pool
 from falcon_rm.core.scene import phase_of
-from falcon_rm.core.words import PoolState
+from falcon_rm.core.words import Mode, PoolState
 
 F = Phase
 Alias = Mapping[str, str]
@@ -189,6 +189,7 @@ def _pool_key(pool: Pool, jobs: Mapping[str, Job], now: float, alias: Alias) -> 
         _age(pool.requested_at, now) if pool.up_at is None else None,
         (pool.requested_at is None, pool.seen_at is None, pool.up_at is None, pool.ready_at is None),
         (_age(pool.up_at, now), _age(pool.leased_at, now)) if awaited else None,
+        _age(pool.up_at, now) if pool.mode is Mode.RESERVATION and pool.ready_at is None else None,
         _age(pool.idle_at, now) if released else None,
         pool.error and pool.error.kind,
     )

@@ -2,7 +2,8 @@
 How much a reservation can still give.
 
 1. Unknown room is None, which is not zero: nobody is promised it and nobody is told it is full.
-2. VMs of our own pools that Compute may not count yet are taken off: two passes must not promise the same room.
+2. VMs of our own pools that Compute may not count yet are taken off: two passes must not promise the same room. For
+   how long that may be has a bound.
 3. The count is a hint; the create's answer is final.
 4. Full is not too small: for a slice that a reservation can never give, as it stands, no room is kept.
 """
@@ -72,7 +73,17 @@ def uncounted(reservation: Reservation, scene: Scene) -> int:
 
 
 def _may_be_missing(pool: Pool, scene: Scene) -> bool:
-    """Return whether the VMs of one of our pools may be missing in `in_use`: not all up, or only for a moment."""
+    """
+    Return whether the VMs of one of our pools may be missing in `in_use`: not all up, or only for a moment.
+
+    Past the bounds of its creation and of its nodes they count as counted, or as never made: a node that fails to come,
+    or a cluster that nobody reads, takes no room for ever.
+    """
+    bounds = scene.bounds
     if pool.state is not PoolState.ACTIVE or pool.mode is not Mode.RESERVATION:
         return False
-    return pool.ready_at is None or scene.age(pool.ready_at) < scene.bounds.visibility_grace
+    if pool.ready_at is not None:
+        return scene.age(pool.ready_at) < bounds.visibility_grace
+    if pool.up_at is not None:
+        return scene.age(pool.up_at) < bounds.node_wait
+    return pool.requested_at is None or scene.age(pool.requested_at) < bounds.pool_timeout
