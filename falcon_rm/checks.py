@@ -2,7 +2,7 @@
 What of a cluster works, before the first job needs it: for each thing a verdict, and the command that mends it.
 
 1. Nothing is changed by looking, and every call is bounded.
-2. A check that fails stops no other; one that needs an answer nobody gave is unknown.
+2. A check that fails stops no other; one that needs an answer nobody gave is unknown, and mended by that one's command.
 3. Commands are whole: they can be pasted, but for what is written in CAPITALS.
 """
 
@@ -109,7 +109,8 @@ def _cluster(look: Look) -> Iterator[Finding]:
         elif re.search(r"not found", error.text, re.IGNORECASE):
             yield failed("cluster", error.text, f"gcloud container clusters list --project={cluster.project}")
         else:
-            yield refused("cluster", error, look.grant("roles/container.admin"))
+            ask = f"gcloud container clusters describe {cluster.gke} {look.place}"
+            yield refused("cluster", error, look.grant("roles/container.admin"), ask)
     else:
         yield ok("cluster", cluster.path)
 
@@ -153,12 +154,13 @@ def _zone(look: Look) -> Iterator[Finding]:
     locations = look.info.locations if look.info else ()
     fix = look.set_row("--zone ZONE")
     if not look.info and not look.cluster.zone and look.cluster.location.count("-") < 2:
-        yield unknown("zone", "needs the cluster's answer", fix)
+        yield unknown("zone", "needs the cluster's answer")
         return
     try:
         zone, problem = find_zone(look.cluster, locations, None, look.clouds.compute)
     except CloudError as error:
-        yield refused("zone", error, look.grant("roles/compute.viewer"))
+        ask = f"gcloud compute reservations list --project={look.cluster.project}"
+        yield refused("zone", error, look.grant("roles/compute.viewer"), ask)
         return
     if zone is None:
         yield failed("zone", problem or "no zone", fix)
@@ -176,7 +178,7 @@ def _reservation(look: Look) -> Iterator[Finding]:
         return
     _, project, _, name, *_ = path.split("/")
     if look.zone is None:
-        yield unknown("reservation", "needs the zone", f"gcloud compute reservations list --project={project}")
+        yield unknown("reservation", "needs the zone")
         return
     describe = f"gcloud compute reservations describe {name} --zone={look.zone} --project={project}"
     try:
@@ -186,7 +188,7 @@ def _reservation(look: Look) -> Iterator[Finding]:
             listing = f"gcloud compute reservations list --project={project}"
             yield failed("reservation", f"there is no {path} in {look.zone}", listing)
         else:
-            yield refused("reservation", error, look.grant("roles/compute.viewer", project))
+            yield refused("reservation", error, look.grant("roles/compute.viewer", project), describe)
         return
     machine = MACHINES.get(found.machine_type or "")
     if not found.ready:
@@ -243,8 +245,8 @@ def _home(look: Look) -> Iterator[Finding]:
     make = f"kubectl create namespace {NAMESPACE}"
     give = f"kubectl create serviceaccount {SERVICE_ACCOUNT} --namespace={NAMESPACE}"
     if look.rights is None:
-        yield unknown("namespace", "needs Kubernetes", make)
-        yield unknown("service-account", "needs Kubernetes", give)
+        yield unknown("namespace", "needs Kubernetes")
+        yield unknown("service-account", "needs Kubernetes")
         return
     try:
         look.annotations = look.rights.service_account()
@@ -276,8 +278,8 @@ def _add_ons(look: Look) -> Iterator[Finding]:
     wanted = f"{look.cluster.project}.svc.id.goog"
     identity = f"{update} --workload-pool={wanted} {look.place}"
     if look.info is None:
-        yield unknown("gcs-fuse", "needs the cluster's answer", fuse)
-        yield unknown("workload-identity", "needs the cluster's answer", identity)
+        yield unknown("gcs-fuse", "needs the cluster's answer")
+        yield unknown("workload-identity", "needs the cluster's answer")
         return
     if look.info.gcs_fuse:
         yield ok("gcs-fuse", "the add-on is enabled")

@@ -45,10 +45,10 @@ def unknown(name: str, what: str, command: str | None = None) -> Finding:
     return Finding(name, Verdict.UNKNOWN, what, command)
 
 
-def refused(name: str, error: CloudError, command: str) -> Finding:
-    """Return what an error says: it was refused, or no answer tells."""
+def refused(name: str, error: CloudError, command: str, ask: str) -> Finding:
+    """Return what an error says: it was refused, which *command* mends, or no answer tells: *ask* asks once more."""
     if error.kind in (ErrorKind.UNKNOWN, ErrorKind.BUSY):
-        return unknown(name, error.text, command)
+        return unknown(name, error.text, ask)
     return failed(name, error.text, command)
 
 

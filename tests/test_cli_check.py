@@ -161,7 +161,7 @@ BROKEN: dict[str, tuple[Callable[[Site], object], str, str, str, str]] = {
     ),
     "GKE silent": (
         lambda site: site.world.faults.add(Fault("gke.get_cluster", "hang", times=None)),
-        "cluster", "unknown", "no answer within 2 s|Deadline", ADMIN,
+        "cluster", "unknown", "no answer within 2 s|Deadline", f"gcloud container clusters describe tpu-1 {WHERE}",
     ),
     "no pools": (
         lambda site: site.forbid("container.clusters.update"),
@@ -308,6 +308,15 @@ def test_no_credentials(site: Site) -> None:
     )
     assert CHECKED == list(found)
     assert "ok" not in {found[name]["verdict"] for name in ("cluster", "node-pools", "kubernetes", "bucket")}
+
+
+def test_what_waits_for_another_line(site: Site) -> None:
+    """What could not be asked since an earlier line failed has no command of its own: it may be well."""
+    site.world.faults.add(Fault("gke.get_cluster", "hang", times=None))
+    waits = {name: each for name, each in site.findings().items() if each["what"].startswith("needs")}
+    names = {"kubernetes", *(f"right {kind}" for _, kind, _ in RIGHTS), "namespace", "service-account", "gcs-fuse"}
+    assert {*names, "workload-identity"} <= set(waits)
+    assert [("unknown", None)] * len(waits) == [(each["verdict"], each["command"]) for each in waits.values()]
 
 
 def test_what_falcon_makes_itself(site: Site) -> None:
