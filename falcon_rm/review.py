@@ -60,7 +60,10 @@ WHOLE = Part()
 def lines(plan: Plan, clusters: Mapping[str, str], part: Part = WHOLE) -> list[Line]:
     """Return a plan's lines: its actions in their order, then what is unknown. *clusters* has names by id."""
     acts = [describe(action) for action in plan.actions]
-    blind = [Line("?", each.kind, each.name, "left alone", each.why, each.cluster) for each in plan.unknown]
+    blind = [
+        Line("?", each.kind, each.name, "left alone", each.why.removeprefix("left alone: "), each.cluster)
+        for each in plan.unknown
+    ]
     named = (
         evolve(line, cluster=clusters[line.cluster]) if line.cluster and line.cluster in clusters else line
         for line in (*acts, *blind)

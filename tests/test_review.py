@@ -46,6 +46,12 @@ def test_text() -> None:
     assert TEXT.replace("CHECKSUM", checksum(PLAN)) == text(PLAN, NAMES)
 
 
+def test_what_is_left_alone() -> None:
+    """That a thing is left alone is said once, with the reason."""
+    blind = Plan(unknown=(Unknown("job", "j", "c1", "left alone: the state of its pool is unknown"),))
+    assert "  ?  job  j  left alone  the state of its pool is unknown" == text(blind, {}).splitlines()[1]
+
+
 def test_empty_plan() -> None:
     """A plan with nothing in it is its checksum and its summary."""
     first, last = text(Plan(), {}).splitlines()
