@@ -20,7 +20,7 @@ from falcon_rm.core.manifest import log_object
 from falcon_rm.core.messages import Messages, moment, span
 from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
-from falcon_rm.core.room import mode_for, never
+from falcon_rm.core.room import is_full, mode_for, never
 from falcon_rm.core.scene import ACQUIRING, TERMINAL, Scene, fits, phase_of, scene, work_name
 from falcon_rm.core.steps import FINAL
 from falcon_rm.core.tally import candidates
@@ -113,8 +113,7 @@ def explain(
         pods_problem: why they could not be read.
     """
     seen = scene(snapshot)
-    changes = [each for each in plan.actions if isinstance(each, Change) and each.job_id == job.id]
-    change = changes[0] if changes else None
+    change = next((each for each in plan.actions if isinstance(each, Change) and each.job_id == job.id), None)
     told = change.message if change and change.message is not None else job.message
     queue = _queue(job, plan, seen)
     waits = phase_of(job) is Phase.WAITING
@@ -165,7 +164,6 @@ def explain_ended(
     cluster_id = job.cluster_id if job else last.cluster_id if last else None
     cluster = clusters.get(cluster_id or "")
     message = job.message if job else last.message if last else None
-    gone = () if job else ("the row of this job was deleted",)
     return Explanation(
         job=job_id,
         status=job.status if job else last.to_status if last else NONE,
@@ -177,7 +175,7 @@ def explain_ended(
         actor=job.actor if job else None,
         cluster=cluster.name if cluster else cluster_id,
         topology=job.topology if job else None,
-        notes=gone,
+        notes=() if job else ("the row of this job was deleted",),
         attempts=history.leases,
         logs=_logs(job, cluster, bounds) if job and job.dispatched_at else None,
         story=tuple(story) or history.events,
@@ -312,15 +310,17 @@ def _lets_start(job: Job, change: Change | None, queue: _Queue, seen: Scene) -> 
         other = seen.views.get(change.cluster_id or "") if change and change.cluster_id != cluster_id else None
         yield f"the next pass has moved it to the queue of {other.cluster.name if other else 'another cluster'}"
         return
-    until = keeps_off_until(job, cluster_id, seen)
-    if until:
+    if until := keeps_off_until(job, cluster_id, seen):
         yield f"{moment(until)} comes"
+    free = any(fits(pool, task) for pool in seen.free_pools(cluster_id))
     if (change.to_reason if change else job.reason) == Reason.CLUSTER_BUSY:
         yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
     elif view.reservation is None and mode_for(task, view.cluster) is Mode.RESERVATION:
         yield f"reservation {view.cluster.default_reservation} can be read"
-    elif never(task, view, Messages("en")) and not any(fits(pool, task) for pool in seen.free_pools(cluster_id)):
+    elif not free and never(task, view, Messages("en")):
         yield f"the reservation of some cluster has, or is given, the machines of a whole slice of {task.topology}"
+    elif not free and is_full(task, view, seen):
+        yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
     if queue.acquiring:
         yield f"{queue.acquiring}, which acquires in this queue, runs or gives its slot up"
     if queue.ahead:

@@ -147,6 +147,17 @@ def busy() -> Falcon:
     return falcon
 
 
+def behind_busy() -> Falcon:
+    """The reservation is full, and another one that needs it goes first."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", FOUR_HOSTS, 4, in_use=4)
+    for number, job_id in enumerate(("j0", "j1")):
+        falcon.submit(job_id, spec("4x4", mode="reservation"), created_at=falcon.store.now + number)
+    falcon.until_state("j0", "Pending/ClusterBusy")
+    falcon.passes(1)
+    return falcon
+
+
 def too_large() -> Falcon:
     """The reservation never has room for it."""
     falcon = Falcon(cluster("c1", default_reservation="r"))
@@ -264,6 +275,15 @@ CASES: dict[str, tuple[Callable[[], Falcon], str, str, tuple[str, ...]]] = {
         "reservation_remaining_slices=0 reservation_needed_slices=1",
         ("reservation r has room for a slice of 4x4", FIRST),
     ),
+    "behind busy": (
+        behind_busy,
+        "Pending/Waiting",
+        "Queue position #2, 1 job(s) ahead",
+        (
+            "reservation r has room for a slice of 4x4",
+            "the 1 ahead have started, or cannot start now and are passed over",
+        ),
+    ),
     "too large": (
         too_large,
         "Pending/Waiting",
@@ -312,6 +332,7 @@ PHASES = {
         "trouble",
         "back-off",
         "busy",
+        "behind busy",
         "too large",
         "cpu",
     ),

@@ -63,6 +63,14 @@ def never(task: TaskSpec, view: ClusterView, messages: Messages) -> str | None:
     return None
 
 
+def is_full(task: TaskSpec, view: ClusterView, scene: Scene) -> bool:
+    """Return whether a cluster's reservation is known to have no room at present for what a job asks of it."""
+    shape, reservation = task.shape, view.reservation
+    if shape is None or reservation is None or mode_for(task, view.cluster) is not Mode.RESERVATION:
+        return False
+    return room(reservation, shape, uncounted(reservation, scene)) == 0
+
+
 def uncounted(reservation: Reservation, scene: Scene) -> int:
     """Return the units of our own pools that may be missing in what Compute says is in use."""
     return sum(
