@@ -285,18 +285,21 @@ class Database:
             from falcon_rm.cloud import cloudsql  # noqa: PLC0415 - an extra
 
             return cloudsql.connect(at.cloud_sql, at.cloud_sql_ip, session, self.timeout)
-        connection: Connection[Cursor] = pymysql.connect(
-            **session,
-            password=at.password,
-            host=at.host,
-            port=at.port,
-            unix_socket=at.unix_socket,
-            ssl_disabled=True if at.unix_socket and not at.ssl_ca else None,
-            ssl_ca=at.ssl_ca,
-            ssl_cert=at.ssl_cert,
-            ssl_key=at.ssl_key,
-            ssl_verify_cert=True if at.ssl_ca else None,
-            ssl_verify_identity=True if at.ssl_ca else None,
-            connect_timeout=max(1, int(self.timeout)),
-        )
+        files: dict[str, Any] = {"ssl_ca": at.ssl_ca, "ssl_cert": at.ssl_cert, "ssl_key": at.ssl_key}
+        try:
+            connection: Connection[Cursor] = pymysql.connect(
+                **session,
+                **files,
+                password=at.password,
+                host=at.host,
+                port=at.port,
+                unix_socket=at.unix_socket,
+                ssl_disabled=True if at.unix_socket and not at.ssl_ca else None,
+                ssl_verify_cert=True if at.ssl_ca else None,
+                ssl_verify_identity=True if at.ssl_ca else None,
+                connect_timeout=max(1, int(self.timeout)),
+            )
+        except OSError as error:  # of a server that cannot be reached the client tells by errors of its own
+            told = ", ".join(f"{name} {path}" for name, path in files.items() if path)
+            raise StoreDown(f"a file cannot be used, {told}: {error}") from None
         return connection

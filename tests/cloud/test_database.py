@@ -3,6 +3,7 @@
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +84,14 @@ def test_a_way_with_passwords_that_needs_a_package(monkeypatch: pytest.MonkeyPat
             database.rows("SELECT 1")
         server.join(10)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "why"), [(None, "No such file"), ("no certificate", "no certificate")])
+def test_a_certificate_that_cannot_be_used(tmp_path: Path, text: str | None, why: str) -> None:
+    """A file for TLS that is not there, or holds none, is named: the database counts as down."""
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    database = Database(Address("u", "d", "127.0.0.1", 1, "hunter2", ssl_ca=str(file)), timeout=1)
+    with pytest.raises(StoreDown, match=f"^a file cannot be used, ssl_ca {file}: .*{why}"):
+        database.rows("SELECT 1")
