@@ -77,12 +77,14 @@ def _pods(app: App, job: "Job", snapshot: "Snapshot") -> "tuple[tuple[Pod, ...] 
     """Return the pods of a job, or why they could not be read; a pass does not list those of a job that runs well."""
     from falcon_rm.core.names import selector
     from falcon_rm.core.scene import scene, work_name
-    from falcon_rm.core.words import CloudError, Status
+    from falcon_rm.core.words import CloudError, ClusterStatus, Status
 
     seen = scene(snapshot)
     listed, view = seen.pods_of(job), seen.views.get(job.cluster_id or "")
     if listed is not None or job.status != Status.RUNNING or view is None:
         return listed, None
+    if view.cluster.status is ClusterStatus.OFFLINE:
+        return None, f"cluster {view.cluster.name} is offline"
     try:
         with closing(app.clouds()) as clouds:
             kube = clouds.kubernetes(view.cluster, clouds.gke.get_cluster(view.cluster))

@@ -21,6 +21,7 @@ from falcon_rm.cloud import people
 from falcon_rm.cloud.rows import JOB, job_of, named, pools_where
 from falcon_rm.config import Settings
 from falcon_rm.core.model import Job, Pool
+from falcon_rm.core.words import ClusterStatus
 
 pytestmark = pytest.mark.usefixtures("kept_log")
 
@@ -100,6 +101,17 @@ def test_explain_when_pods_cannot_be_read(falcon: Served) -> None:
     shown = falcon.answer("explain", "j1")
     assert "Pods:       could not be read: " in shown
     assert "no pods for you" in shown
+
+
+def test_explain_on_a_cluster_that_is_offline(falcon: Served) -> None:
+    """Of a cluster that is offline nothing is read, not even the pods of the job that is asked about."""
+    falcon.sim.default_workload = NEVER_ENDS
+    falcon.submit("j1", spec("2x2"))
+    falcon.until_state("j1", "Running")
+    falcon.register(cluster("c1", gcs_bucket="b", status=ClusterStatus.OFFLINE))
+    falcon.sim.calls.clear()
+    assert "Pods:       could not be read: cluster c1 is offline" in falcon.answer("explain", "j1").splitlines()
+    assert [] == list(falcon.sim.calls)
 
 
 @pytest.mark.every_server
