@@ -31,8 +31,20 @@ class Column:
 
 
 COLUMNS = (
-    Column("project", r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id", "the Google Cloud project", True),
-    Column("location", r"[a-z]+-[a-z]+\d+(-[a-z])?", "a region or a zone", "the cluster's region or zone", True),
+    Column(
+        "project",
+        r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]",
+        "a project id, 6 to 30 small letters, digits and hyphens",
+        "the Google Cloud project",
+        True,
+    ),
+    Column(
+        "location",
+        r"[a-z]+-[a-z]+\d+(-[a-z])?",
+        "a region or a zone, like us-central1 or us-east1-d",
+        "where the cluster is",
+        True,
+    ),
     Column("tpu_type", r"v4|v5e|v5p|v6e|v7x", "v4, v5e, v5p, v6e or v7x", "the TPU type it offers", True),
     Column("status", "|".join(ClusterStatus), ", ".join(ClusterStatus), "whether it takes jobs", True),
     Column("gcs_bucket", r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", "a bucket's name without gs://", "mounted at /gcs"),
@@ -42,8 +54,13 @@ COLUMNS = (
         "a reservation's name or projects/P/reservations/R",
         "taken by jobs that name no supply mode",
     ),
-    Column("gke_name", GKE_NAME, "a GKE cluster's name", "GKE's name of it, when NAME is only for people"),
-    Column("zone", r"[a-z]+-[a-z]+\d+-[a-z]", "a zone", "where node pools go"),
+    Column(
+        "gke_name",
+        GKE_NAME,
+        "a GKE cluster's name, at most 40 small letters, digits and hyphens",
+        "GKE's name of it, when NAME is only for people",
+    ),
+    Column("zone", r"[a-z]+-[a-z]+\d+-[a-z]", "a zone, like us-central1-a", "where node pools go"),
     Column("node_service_account", r"[a-z0-9-]+@[a-z0-9.-]+", "an e-mail address", "the nodes' service account"),
     Column("endpoint", "ip|dns", "ip or dns", "how Kubernetes is reached"),
 )
@@ -61,11 +78,14 @@ def check_values(values: Mapping[str, str | None]) -> None:
     Check what columns are to hold; None empties a column.
 
     Raises:
-        RegistryError: the first value that its column does not take.
+        RegistryError: every value that its column does not take.
     """
+    faults = []
     for column in COLUMNS:
         value = values.get(column.name)
         if value is not None and not re.fullmatch(column.pattern, value):
-            raise RegistryError(f"{column.name} holds {value!r}; allowed: {column.allowed}")
+            faults.append(f"{column.name} holds {value!r}; allowed: {column.allowed}")
         if value is None and column.name in values and column.required:
-            raise RegistryError(f"{column.name} cannot be empty; allowed: {column.allowed}")
+            faults.append(f"{column.name} cannot be empty; allowed: {column.allowed}")
+    if faults:
+        raise RegistryError(". ".join(faults))

@@ -134,6 +134,11 @@ def test_no_command(offline: Cli, path: tuple[str, ...]) -> None:
         ((*ADD[:-1], "v9"), "tpu_type holds 'v9'; allowed: v4, v5e, v5p, v6e or v7x"),
         ((*ADD, "--status", "on"), "status holds 'on'; allowed: active, maintenance, offline"),
         ((*ADD, "--zone", "us-central1"), "zone holds 'us-central1'; allowed: a zone"),
+        (
+            (*ADD, "--project", "p", "--location", "here"),
+            "project holds 'p'; allowed: a project id, 6 to 30 small letters, digits and hyphens. location holds "
+            "'here'; allowed: a region or a zone, like us-central1 or us-east1-d. See 'falcon-rm cluster add --help'.",
+        ),
         ((*ADD, "--gcs-bucket", "gs://b"), "gcs_bucket holds 'gs://b'; allowed: a bucket's name without gs://"),
         (("cluster", "add", "C 1", *ADD[3:]), "name holds 'C 1'; allowed: a GKE cluster's name"),
         (("cluster", "set", "c1", "--project", ""), "project cannot be empty; allowed: a project id"),
