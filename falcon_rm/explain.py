@@ -347,7 +347,7 @@ def text(told: Explanation, clusters: Mapping[str, str]) -> str:
         parts.append(table(("AHEAD", "ACTOR", "JOB"), rows) + (f"\n... and {more} more" if more > 0 else ""))
     if told.attempts:
         parts.append(_attempts(told, clusters))
-    if told.pods is not None:
+    if told.pods:
         pods = [(pod.name, pod.phase, pod.node, pod.log) for pod in told.pods]
         parts.append(table(("POD", "PHASE", "NODE", "LOG"), pods))
     if told.story:

@@ -373,6 +373,12 @@ def test_where_it_goes() -> None:
     assert ["when the next pass has moved it to the queue of c2"] == lines(moves_on())["Goes on"]
 
 
+def test_no_pods() -> None:
+    """Of pods that are not there yet no empty table is shown."""
+    falcon = at("Pending/Dispatching", "2x2")
+    assert "POD " not in text(evolve(told(falcon), pods=()), {})
+
+
 def test_queue_of_no_cluster() -> None:
     """A job that no cluster fits stands in no queue, and one without a TPU neither."""
     assert [["<none>"], ["c1"]] == [lines(build())["Cluster"] for build in (no_type, cpu)]
