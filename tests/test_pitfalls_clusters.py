@@ -287,3 +287,22 @@ def test_acquiring_job_in_maintenance_is_followed_to_its_end() -> None:
     assert [("Succeeded", "c1"), ("Succeeded", "c2")] == [
         (falcon.state(job_id), falcon.job(job_id).cluster_id) for job_id in ("j1", "j2")
     ]
+
+
+def test_queue_of_a_cluster_that_changes_its_type_is_not_served() -> None:
+    """Nobody is started in a cluster that offers another TPU type since; who waits there says so, or goes elsewhere."""
+    falcon = Falcon(cluster("c1"))
+    falcon.sim.tempo.node_seconds = 600
+    falcon.submit("j1", spec("4x4"))
+    falcon.until_state("j1", "Pending/WaitingForNode")
+    falcon.submit("j2", spec("4x4"), actor="bob")
+    falcon.until_state("j2", "Pending/Waiting")
+    falcon.register(cluster("c1", "v5e"))
+    falcon.until_state("j1", "Succeeded")
+    falcon.passes(3)
+    assert ("Pending/Waiting", ["falcon-j1"]) == (falcon.state("j2"), falcon.creates())
+    assert "no cluster offers v6e" in falcon.message("j2"), falcon.message("j2")
+    falcon.register(cluster("c2"))
+    falcon.sim.add_cluster(cluster("c2").path)
+    falcon.until_state("j2", "Succeeded")
+    assert "c2" == falcon.job("j2").cluster_id

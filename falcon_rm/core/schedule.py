@@ -205,9 +205,13 @@ def _serve(
 
 
 def _ready(jobs: Iterable[Job], view: ClusterView, tally: Tally) -> list[Job]:
-    """Return the jobs of a queue that may be picked now: none that it can never start, none that keeps off it."""
+    """Return who of a queue may be picked now: whom its cluster takes and can start, and who does not keep off."""
     return [
-        job for job in jobs if tally.never(job, view) is None and _keeps_off_until(job, view.cluster.id, tally) is None
+        job
+        for job in jobs
+        if tally.never(job, view) is None
+        and _keeps_off_until(job, view.cluster.id, tally) is None
+        and view.cluster.id in tally.candidates(task_of(job))[0]
     ]
 
 
