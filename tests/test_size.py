@@ -3,6 +3,7 @@
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from falcon_rm.loop import one_pass
 
 JOBS, POOLS, CLUSTERS = 1000, 300, 20
 EACH = ("gke.get_cluster", "gke.list_node_pools", "kube.list.jobs")
-PASSES, WARM = 1000, 100
+PASSES, WARM, ROUNDS = 1000, 100, 3
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,11 @@ def test_statements_of_an_idle_pass(rows: Database, monkeypatch: pytest.MonkeyPa
 
 
 def test_passes_leave_nothing_behind() -> None:
-    """A thousand passes at rest leave as many objects as there were: nothing is remembered."""
+    """
+    A thousand passes at rest leave as many objects as there were: nothing is remembered.
+
+    What is made once, here or by a thread beside, shows in one of the rounds; what a pass leaves shows in each.
+    """
     falcon = large_world(jobs=6, pools=2, clusters=2)
 
     def objects(passes: int) -> int:
@@ -105,5 +110,5 @@ def test_passes_leave_nothing_behind() -> None:
         gc.collect()
         return len(gc.get_objects())
 
-    before = objects(WARM)
-    assert objects(PASSES) <= before + PASSES // 100
+    counts = [objects(WARM), *(objects(PASSES) for _ in range(ROUNDS))]
+    assert min(after - before for before, after in pairwise(counts)) <= PASSES // 100

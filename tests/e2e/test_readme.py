@@ -69,8 +69,11 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Command -> why it is not run here."""
 
-CODES = {"falcon-rm cluster check tpuv7x-64-node": 1}
-"""What does not end with 0: the simulated cloud begins without a bucket."""
+CODES = {
+    "falcon-rm cluster check tpuv7x-64-node": 1,
+    "falcon-rm events --pool falcon-job-b7m2k9x4qa -o json": 1,
+}
+"""What does not end with 0: the simulated cloud begins without a bucket, and no pass has made a pool."""
 
 FOLLOWING = {"falcon-rm status --watch", "falcon-rm events -f"}
 """What goes on until Control-C."""
