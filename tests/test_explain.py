@@ -401,6 +401,16 @@ def test_cut_off_is_noted() -> None:
     assert "cluster c1 cannot be read, state unknown" in found["Message"][0]
 
 
+@pytest.mark.parametrize("state", ["Pending/Provisioning", "Pending/Dispatching", "Running"])
+def test_cut_off_goes_on_when_it_is_read(state: str) -> None:
+    """Wherever a job stands on a cluster that cannot be read, it goes on no sooner than that can be."""
+    falcon = at(state)
+    assert "cluster c1 can be read" not in told(falcon).goes_on
+    falcon.cut_off("c1")
+    falcon.step()
+    assert "cluster c1 can be read" == told(falcon).goes_on[-1]
+
+
 def test_who_is_ahead() -> None:
     """Those ahead are told with their positions, in the order in which they will be picked."""
     explained = told(queued())
