@@ -187,18 +187,24 @@ def test_a_submit_that_hangs_every_time_goes_after_the_others(monkeypatch: pytes
     assert {"c0": "Pending/Dispatching", **{f"c{number}": "Succeeded" for number in range(1, 6)}} == states
 
 
-def test_a_delete_that_hangs_every_time_goes_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pool that cannot be deleted costs the others of its cluster one pass, not their release."""
+def where_one_hangs(monkeypatch: pytest.MonkeyPatch, method: str, name: str) -> Falcon:
+    """Return a world in which a call about one object takes half a minute each time, and is never answered."""
     clock = Clock()
     monkeypatch.setattr(loop, "time", clock)
     falcon = Falcon()
 
     def hangs(call: Call) -> bool:
-        first = call.name == "gke.delete_node_pool" and call.target.endswith("falcon-j0")
+        first = call.name == method and call.target.endswith(name)
         clock.spent += 30 if first else 0
         return first
 
     falcon.sim.faults.add(Fault("*", "hang", times=None, where=hangs))
+    return falcon
+
+
+def test_a_delete_that_hangs_every_time_goes_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that cannot be deleted costs the others of its cluster one pass, not their release."""
+    falcon = where_one_hangs(monkeypatch, "gke.delete_node_pool", "falcon-j0")
     for number, topology in enumerate(("1x1", "2x2", "2x4")):
         falcon.submit(f"j{number}", spec(topology))
     falcon.until(lambda: falcon.pools() == ["falcon-j0"] and not falcon.works(), seconds=HOUR)
@@ -208,16 +214,7 @@ def test_a_delete_that_hangs_every_time_goes_after_the_others(monkeypatch: pytes
 @pytest.mark.parametrize("over", [False, True], ids=["in time", "past the bound of a release"])
 def test_a_job_object_whose_delete_hangs_holds_up_no_other(monkeypatch: pytest.MonkeyPatch, over: bool) -> None:
     """Jobs of its cluster start and end beside it, before and after its own end was written without it."""
-    clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
-    falcon = Falcon()
-
-    def hangs(call: Call) -> bool:
-        first = call.name == "kube.delete.jobs" and call.target.endswith("falcon-c0")
-        clock.spent += 30 if first else 0
-        return first
-
-    falcon.sim.faults.add(Fault("*", "hang", times=None, where=hangs))
+    falcon = where_one_hangs(monkeypatch, "kube.delete.jobs", "falcon-c0")
     falcon.submit("c0", CPU)
     falcon.until(lambda: falcon.job("c0").outcome is not None)
     let_pass(falcon, falcon.bounds.release_timeout + 60 if over else 60)
