@@ -68,7 +68,7 @@ SETTINGS = (
     Setting("FALCON_BACKOFF_BASE", "backoff_base", "duration", "60s", "first wait after a failed pool", 0.1, DAY),
     Setting("FALCON_BACKOFF_MAX", "backoff_max", "duration", "30m", "longest wait after a failed pool", 0.1, DAY),
     Setting("FALCON_CLUSTER_PAUSE", "cluster_pause", "duration", "10m", "a cluster in trouble gets no jobs", 0, DAY),
-    Setting("FALCON_NODE_WAIT", "node_wait", "duration", "15m", "then a contested pool is given up", 1, DAY),
+    Setting("FALCON_NODE_WAIT", "node_wait", "duration", "15m", "a contested or stopping pool is given up", 1, DAY),
     Setting("FALCON_NODE_WAIT_FLEX", "node_wait_flex", "duration", "6h", "the same for flex-start", 1, 7 * DAY),
     Setting("FALCON_POD_START_IMAGE", "pod_start_image", "duration", "15m", "an image that is not pulled", 1, DAY),
     Setting("FALCON_POD_START_CONFIGURATION", "pod_start_configuration", "duration", "3m", "a wrong pod", 1, DAY),

@@ -68,6 +68,8 @@ def _of_nodes(job: Job, pool: Pool | None, stopped: float | None, bounds: Bounds
 
 
 def _of_dispatching(job: Job, pool: Pool | None, stopped: float | None, bounds: Bounds) -> Times:
+    if job.dispatched_at is None:
+        yield from _of_nodes(job, pool, stopped, bounds)
     yield from _after(job.dispatched_at, job.timeout_seconds, *_starts(bounds))
 
 

@@ -138,7 +138,7 @@ def _job(job: Job, rows: Rows, bounds: Bounds, names: _Names) -> tuple[object, .
     pool = next((pool for pool in rows.pools if pool.name == job.node_pool_name), None)
     times: tuple[object, ...] = (
         job.queued_at is None,
-        _creation(job, pool, now) if phase in CREATION else None,
+        _creation(job, pool, now) if phase in CREATION or (phase in ACQUIRING and not job.dispatched_at) else None,
         _age(job.dispatched_at, now) if phase in ACQUIRING or job.timeout_seconds else job.dispatched_at is None,
         _release(job, pool, rows) if phase in RELEASE else None,
         _ahead(job.retry_at, now) if phase is Phase.WAITING else None,

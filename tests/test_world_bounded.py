@@ -104,9 +104,37 @@ def test_a_pool_that_others_delete_for_ever_is_given_up() -> None:
     assert "is being deleted by others" in falcon.message("j1")
 
 
+def test_a_pool_that_others_delete_for_ever_before_the_submit_is_given_up() -> None:
+    """Its job holds the slot no longer than the bound of the wait for nodes, and runs once, on another pool."""
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.submit("j2", actor="bob")
+    falcon.until_state("j1", "Pending/Dispatching")
+    falcon.sim.faults.add(Fault("gke.list_node_pools", "changed", times=None, change=stopping_first))
+    falcon.passes(2)
+    assert "is being deleted by others" in falcon.message("j1")
+    falcon.until(lambda: falcon.job("j1").pool_failures > 0, seconds=falcon.bounds.node_wait + 60)
+    assert ("Pending/Waiting", None) == (falcon.state("j1"), falcon.holder("2x2"))
+    assert "node pool falcon-j1 is being deleted by others, and is still listed" in falcon.message("j1")
+    falcon.until(falcon.is_over)
+    assert ["Succeeded", "Succeeded"] == [falcon.state("j1"), falcon.state("j2")]
+    assert ["falcon-j1", "falcon-j1-2", "falcon-j2"] == sorted(falcon.creates())
+    assert ["falcon-j1-2", "falcon-j2"] == sorted(submits(falcon))
+
+
 def stopping(pools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a list in which every pool is being deleted."""
     return [{**pool, "status": "STOPPING"} for pool in pools]
+
+
+def stopping_first(pools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a list in which the first pool is being deleted."""
+    return [{**pool, "status": "STOPPING"} if pool["name"] == "falcon-j1" else pool for pool in pools]
+
+
+def submits(falcon: Falcon) -> list[str]:
+    """Return the names of the Kubernetes Jobs that were asked for."""
+    return [call.arguments[2]["metadata"]["name"] for call in falcon.sim.calls if call.name == "kube.create.jobs"]
 
 
 @pytest.mark.parametrize(

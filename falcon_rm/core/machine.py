@@ -86,7 +86,10 @@ class WorkSeen(Fact):
 
 
 class Timing(Fact):
-    """The bound of this phase: creation, node wait, run time; in ENDING and ABORTING the stop's, then the release's."""
+    """
+    The bound of this phase: creation; node wait, until the Job is submitted; run time; in ENDING and ABORTING the
+    stop's, then the release's.
+    """
 
     ON_TIME = "on-time"
     LATE = "late"

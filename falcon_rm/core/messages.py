@@ -66,6 +66,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "running": ("Pod 运行中 ({active}/{hosts} active)", "Pods running ({active}/{hosts} active)"),
     "invalid": ("spec 无效: {field} = {got}; 允许: {allowed}", "Invalid spec: {field} = {got}; allowed: {allowed}"),
     "pool-stopping": ("node pool {pool} 正被他人删除", "node pool {pool} is being deleted by others"),
+    "pool-stays": (
+        "node pool {pool} 正被他人删除,但一直没有消失: 请查看集群的 operations (gcloud container operations list)",
+        "node pool {pool} is being deleted by others, and is still listed: "
+        "look at the cluster's operations (gcloud container operations list)",
+    ),
     "pool-never-came": (
         "node pool {pool} 的创建请求已被接受,但从未出现",
         "the creation of node pool {pool} was accepted, and it never came",

@@ -136,7 +136,7 @@ def pool_trouble(case: Case) -> str:
         case PoolSeen.NONE | PoolSeen.UNNEEDED | PoolSeen.LEAVING:
             return messages.say("bare")
         case PoolSeen.STOPPING:
-            return messages.say("pool-stopping", pool=job.node_pool_name)
+            return messages.say("pool-stays", pool=job.node_pool_name)
     pool = case.scene.pool_of(job)
     live = case.scene.live.get((job.cluster_id or "", job.node_pool_name or ""))
     fault = pool_fault(pool, live, case.scene)

@@ -39,7 +39,7 @@ def situation(job: Job, phase: Phase, scene: Scene) -> Situation:
         phase,
         pool,
         work,
-        see_timing(job, phase, scene),
+        see_timing(job, phase, work, scene),
         has_budget(job, phase, scene),
         see_chance(job, phase, pool, scene),
     )
@@ -283,13 +283,13 @@ def _lost_a_host(job: Job, live: LiveWork, scene: Scene) -> bool:
 # --- deadlines, budgets, neighbours
 
 
-def see_timing(job: Job, phase: Phase, scene: Scene) -> Timing:
-    """Return whether the bound of this phase has passed."""
+def see_timing(job: Job, phase: Phase, work: WorkSeen, scene: Scene) -> Timing:
+    """Return whether the bound of this phase has passed; until a Job is submitted its nodes are waited for."""
     bounds, pool = scene.bounds, scene.pool_of(job)
     if phase is Phase.PROVISIONING:
         since = _creation_began(job, pool, scene)
         return _late(since > 0 and scene.age(since) > bounds.pool_timeout)
-    if phase is Phase.WAITING_FOR_NODE:
+    if phase is Phase.WAITING_FOR_NODE or (phase is Phase.DISPATCHING and work is WorkSeen.ABSENT):
         since = max(job.provisioning_at or 0, (pool and pool.up_at) or 0, (pool and pool.leased_at) or 0)
         limit = bounds.node_wait_flex if pool and pool.mode is Mode.FLEX_START else bounds.node_wait
         return _late(since > 0 and scene.age(since) > limit)

@@ -179,7 +179,9 @@ def test_pool_that_others_delete_or_that_never_came_is_told() -> None:
     late = evolve(ASKS, provisioning_at=NOW - 2401)
     row = pool(late, requested_at=NOW - 2401)
     gone = change(world(late, row, live(row, PoolStatus.STOPPING)))
-    assert "queued again (attempt 1 ended): node pool falcon-j1 is being deleted by others" == gone.message
+    stays = "is being deleted by others, and is still listed: look at the cluster's operations"
+    words = f"queued again (attempt 1 ended): node pool falcon-j1 {stays} (gcloud container operations list)"
+    assert words == gone.message
     going = message(world(ASKS, pool(ASKS), live(pool(ASKS), PoolStatus.STOPPING)))
     assert "Creating node pool (supply: on-demand)...; node pool falcon-j1 is being deleted by others" == going
     taken = evolve(pool(late), requested_at=NOW - 300, seen_at=None, up_at=None, ready_at=None)
