@@ -39,22 +39,6 @@ class Applier:
         self._store = store
         self._clouds = clouds
         self._clients: dict[str, Kubernetes] = {}
-        self._how: Mapping[type, Callable[[Any], Result]] = {
-            act.Change: self._change,
-            act.EnsureSlot: self._write(store.ensure_slot),
-            act.FreeSlot: self._write(store.free_slot),
-            act.EnterPool: self._write(store.enter_pool),
-            act.MarkPool: self._write(store.mark_pool),
-            act.RetirePool: self._write(store.retire_pool),
-            act.EndLease: self._write(store.end_lease),
-            act.RecordHealth: self._tell(store.record_health),
-            act.Note: self._note,
-            act.CreatePool: self._create_pool,
-            act.DeletePool: self._delete_pool,
-            act.SubmitWork: self._submit,
-            act.ResumeWork: self._resume,
-            act.DeleteWork: self._delete_work,
-        }
         self.error: CloudError | None = None
 
     def apply(self, action: act.Action) -> Result:
@@ -65,15 +49,15 @@ class Applier:
             StoreDown: the database failed; the outcome of the write is unknown.
         """
         self.error = None
-        return self._how[type(action)](action)
+        return HOW[type(action)](self, action)
 
     # --- rows
 
-    def _write(self, write: Callable[[Any], bool]) -> Callable[[Any], Result]:
-        return lambda action: Result.DONE if write(action) else Result.LOST
+    def _write(self, action: act.Action) -> Result:
+        return Result.DONE if WRITES[type(action)](self._store)(action) else Result.LOST
 
-    def _tell(self, write: Callable[[Any], bool]) -> Callable[[Any], Result]:
-        return lambda action: Result.TOLD if write(action) else Result.LOST
+    def _health(self, action: act.RecordHealth) -> Result:
+        return Result.TOLD if self._store.record_health(action) else Result.LOST
 
     def _note(self, action: act.Note) -> Result:
         self._store.note(action)  # kept now or before: it is there
@@ -153,3 +137,26 @@ class Applier:
     @staticmethod
     def _refusal(error: CloudError, settles: frozenset[ErrorKind]) -> Result:
         return Result.REFUSED if error.kind in settles else Result.BUSY
+
+
+WRITES: Mapping[type, Callable[[Store], Callable[[Any], bool]]] = {
+    act.EnsureSlot: lambda store: store.ensure_slot,
+    act.FreeSlot: lambda store: store.free_slot,
+    act.EnterPool: lambda store: store.enter_pool,
+    act.MarkPool: lambda store: store.mark_pool,
+    act.RetirePool: lambda store: store.retire_pool,
+    act.EndLease: lambda store: store.end_lease,
+}
+"""What is one guarded write to the database."""
+
+HOW: Mapping[type, Callable[[Applier, Any], Result]] = {
+    **dict.fromkeys(WRITES, Applier._write),
+    act.Change: Applier._change,
+    act.RecordHealth: Applier._health,
+    act.Note: Applier._note,
+    act.CreatePool: Applier._create_pool,
+    act.DeletePool: Applier._delete_pool,
+    act.SubmitWork: Applier._submit,
+    act.ResumeWork: Applier._resume,
+    act.DeleteWork: Applier._delete_work,
+}

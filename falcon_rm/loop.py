@@ -103,20 +103,9 @@ def one_pass(
             actors={job.id: job.actor for job in snapshot.jobs},
             clusters={view.cluster.id: view.cluster.name for view in snapshot.views},
         )
-        applier, acted, silent = Applier(opened, cloud), list[Acted](), set[Way]()
-        for action in (*wanted.notes, *wanted.actions):
-            if stopping() or time.monotonic() - began > pass_seconds:
-                break
-            way = _way(action)
-            if way in silent:
-                continue
-            asked = time.monotonic()
-            done = _act(applier, action, lines)
-            if not isinstance(action, Note):
-                acted.append(done)
-            hung = done.error is ErrorKind.UNKNOWN and time.monotonic() - asked > PATIENCE_SECONDS
-            if way and hung:
-                silent.add(way)
+        acted = carry_out(
+            wanted, opened, cloud, lines, goes_on=lambda: not stopping() and time.monotonic() - began <= pass_seconds
+        )
     ended = time.monotonic()
     lines.ended(
         actions=len(wanted.actions),
@@ -124,7 +113,33 @@ def one_pass(
         brake=wanted.brake.text if wanted.brake else None,
         seconds=ended - began,
     )
-    return Pass(snapshot, wanted, unread, tuple(acted), (observed - began, planned - observed, ended - planned))
+    return Pass(snapshot, wanted, unread, acted, (observed - began, planned - observed, ended - planned))
+
+
+def carry_out(
+    wanted: Plan, store: Store, clouds: Clouds, lines: PassLog, *, goes_on: Callable[[], bool] = lambda: True
+) -> tuple[Acted, ...]:
+    """
+    Apply what a plan wants, one action after the other, for as long as it *goes_on*; return how each went.
+
+    Raises:
+        StoreDown: the database failed; what was written until then stands.
+    """
+    applier, acted, silent = Applier(store, clouds), list[Acted](), set[Way]()
+    for action in (*wanted.notes, *wanted.actions):
+        if not goes_on():
+            break
+        way = _way(action)
+        if way in silent:
+            continue
+        asked = time.monotonic()
+        done = _act(applier, action, lines)
+        if not isinstance(action, Note):
+            acted.append(done)
+        hung = done.error is ErrorKind.UNKNOWN and time.monotonic() - asked > PATIENCE_SECONDS
+        if way and hung:
+            silent.add(way)
+    return tuple(acted)
 
 
 def _way(action: Action) -> Way | None:

@@ -9,12 +9,12 @@ A pass of a life between two of its states, through the seam, and what faults ma
 """
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 
 from attrs import define, evolve, field, frozen
-from cloudsim.direct import DirectClouds
 from laws import check, check_step, mark
+from recall import Answers
 from scenarios import Act, Moment, Scenario
 from seam import Crash
 from strikes import Site, Strike
@@ -23,13 +23,16 @@ from world import Falcon, Inline
 
 from falcon_rm.apply import Result
 from falcon_rm.core.actions import Action, Change, RecordHealth
-from falcon_rm.core.plan import Plan
-from falcon_rm.loop import Pass, one_pass
+from falcon_rm.core.model import Snapshot
+from falcon_rm.core.plan import Plan, plan
+from falcon_rm.loop import Pass, carry_out, one_pass
+from falcon_rm.observe import observe
 from falcon_rm.ports import StoreDown
+from falcon_rm.telemetry import PassLog
 
 Acts = tuple[tuple[Moment, Act], ...]
 Key = tuple[str, Acts, float]
-Approves = Callable[[Plan], bool]
+PASS_SECONDS = 60.0
 
 
 @frozen
@@ -39,6 +42,7 @@ class State:
     falcon: Falcon
     acts: Acts
     since: float
+    answers: Answers = field(factory=Answers, eq=False, repr=False)  # to whoever looks at it, in a fork of it too
 
     def key(self) -> Key:
         """Return what two states with one future have in common."""
@@ -71,24 +75,48 @@ def begin(scenario: Scenario) -> State:
     return State(falcon, scenario.acts, falcon.sim.now)
 
 
-def make_pass(falcon: Falcon, seam: Seam, approves: Approves = lambda _: True) -> Pass | None:
+def make_pass(falcon: Falcon, seam: Seam) -> Pass | None:
     """Make one pass through the seam, checking what must hold; return it, None if a fault ended it."""
     before, made = mark(falcon), None
 
-    def is_approved(wanted: Plan) -> bool:
+    def has_looked(_: Plan) -> bool:
         seam.looked = len(seam.sites)
-        return approves(wanted)
+        return True
 
     seam.begin()
     with suppress(Crash, StoreDown):
         made = one_pass(
             store=lambda: nullcontext(seam.store()),
-            clouds=lambda: DirectClouds(falcon.sim),
+            clouds=seam.clouds,
             bounds=falcon.bounds,
-            pass_seconds=60,
-            approves=is_approved,
+            pass_seconds=PASS_SECONDS,
+            approves=has_looked,
             readers=Inline,
         )
+    seam.end()
+    check(falcon)
+    check_step(before, falcon, made)
+    return made
+
+
+def look(falcon: Falcon, seam: Seam) -> Snapshot | None:
+    """Make the first part of a pass; return what it saw, None if a fault ended it."""
+    snapshot = None
+    seam.begin()
+    with suppress(Crash, StoreDown):
+        snapshot = observe(seam.store(), seam.clouds(), falcon.bounds, seconds=PASS_SECONDS / 2, readers=Inline)
+    seam.end()
+    seam.looked = len(seam.sites)
+    return snapshot
+
+
+def carry(falcon: Falcon, seam: Seam, snapshot: Snapshot, wanted: Plan) -> Pass | None:
+    """Make the rest of a pass that saw and wanted this, checking what must hold; return it as `make_pass` does."""
+    before, made = mark(falcon), None
+    seam.begin()
+    with suppress(Crash, StoreDown):
+        acted = carry_out(wanted, seam.store(), seam.clouds(), PassLog("1"))
+        made = Pass(snapshot, wanted, acted=acted)
     seam.end()
     check(falcon)
     check_step(before, falcon, made)
@@ -130,30 +158,36 @@ class Otherwise:
     """What becomes of one state if reads of its pass are answered otherwise: equal plans are carried out once."""
 
     state: State
+    seen: list[tuple[Snapshot, Key]] = field(factory=list)  # what a pass saw, and the state after it
     known: list[tuple[object, Key]] = field(factory=list)  # what each plan does, and the state after it
     unused: State | None = None  # a fork that was only looked at
 
     def after(self, planned: Mapping[int, Strike]) -> tuple[Key, State | None]:
         """Return the state after a pass with such answers by its key, and itself if it is a new one."""
         made_in = self.unused or self.state.fork()
-        seam = Seam(made_in.falcon, planned)
-        made = make_pass(made_in.falcon, seam, lambda wanted: self._known(wanted) is None)
-        if made is not None and (key := self._known(made.plan)) is not None:
-            self.unused = made_in
-            return key, None
-        self.unused, after = None, go_on(made_in, made, struck=True)
-        key = after.key()
-        if made is not None:
-            self.note(made.plan, key)
-        return key, after
+        seam = Seam(made_in.falcon, planned, answers=self.state.answers)
+        snapshot = look(made_in.falcon, seam)
+        if snapshot is None:
+            self.unused, after = None, go_on(made_in, None)
+            return after.key(), after
+        key = next((key for seen, key in self.seen if seen == snapshot), None)
+        if key is None:
+            wanted = plan(snapshot)
+            does = deeds(wanted)
+            key = next((key for done, key in self.known if done == does), None)
+            if key is None:
+                self.unused, after = None, go_on(made_in, carry(made_in.falcon, seam, snapshot, wanted), struck=True)
+                key = after.key()
+                self.note(snapshot, wanted, key)
+                return key, after
+            self.seen.append((snapshot, key))
+        self.unused = made_in
+        return key, None
 
-    def note(self, plan: Plan, key: Key) -> None:
-        """Take note of what a plan led to."""
-        self.known.append((deeds(plan), key))
-
-    def _known(self, plan: Plan) -> Key | None:
-        wanted = deeds(plan)
-        return next((key for done, key in self.known if done == wanted), None)
+    def note(self, snapshot: Snapshot, wanted: Plan, key: Key) -> None:
+        """Take note of what a pass saw and wanted, and of what it led to."""
+        self.seen.append((snapshot, key))
+        self.known.append((deeds(wanted), key))
 
 
 def deeds(plan: Plan) -> object:
@@ -177,15 +211,16 @@ class Aim:
     first: Mapping[int, Strike]  # faults that strike it all the same
     seam: Seam = field(init=False)
     _otherwise: Otherwise = field(init=False)
+    _made: Pass | None = field(init=False)
     _left: dict[int, Key] = field(factory=dict)  # index of a fork -> the state after a pass that ended there
 
     def __attrs_post_init__(self) -> None:
         self._otherwise = Otherwise(self.state)
         made_in = self.state.fork()
-        self.seam = Seam(made_in.falcon, self.first, keeps=True)
-        made = make_pass(made_in.falcon, self.seam)
-        if made is not None and made.progress:
-            self._otherwise.note(made.plan, go_on(made_in, made).key())
+        self.seam = Seam(made_in.falcon, self.first, keeps=True, answers=self.state.answers)
+        self._made = make_pass(made_in.falcon, self.seam)
+        if self._made is not None and self._made.progress:
+            self._otherwise.note(self._made.snapshot, self._made.plan, go_on(made_in, self._made).key())
 
     def struck(self, site: Site, strike: Strike) -> tuple[Key, State | None]:
         """Return the state after the pass by its key, and itself if an equal one was not returned before."""
@@ -194,8 +229,10 @@ class Aim:
             return self._ended(site, strike)
         if self.seam.looked is None or site.number < self.seam.looked:
             return self._otherwise.after(planned)
-        made_in = self.state.fork()
-        after = go_on(made_in, make_pass(made_in.falcon, Seam(made_in.falcon, planned)), struck=True)
+        made_in, seen = self.state.fork(), self.seam.sites[: self.seam.looked]
+        seam = Seam(made_in.falcon, planned, sites=seen, looked=len(seen))
+        assert self._made is not None
+        after = go_on(made_in, carry(made_in.falcon, seam, self._made.snapshot, self._made.plan), struck=True)
         return after.key(), after
 
     def _ended(self, site: Site, strike: Strike) -> tuple[Key, State | None]:

@@ -7,13 +7,14 @@ The seam that numbers the calls of a pass, watches them, and lets faults strike.
 3. What is written is watched while it is under way (laws.check_call).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
 from laws import check_call
+from recall import Answers, Recalling, Told, is_steady, recalled
 from seam import Crash
 from strikes import OF_STORE, READS, Site, Strike
 from world import Falcon
@@ -28,6 +29,7 @@ class Seam:
     falcon: Falcon
     planned: Mapping[int, Strike] = field(factory=dict)
     keeps: bool = False
+    answers: Answers = field(factory=Answers)  # of a state that does not move while somebody looks
     sites: list[Site] = field(factory=list)
     forks: list[Falcon] = field(factory=list)  # the world before the first call, and after each that may change it
     fork_before: list[int] = field(factory=list)  # site -> index of the fork that shows the world before it
@@ -39,6 +41,8 @@ class Seam:
 
     def begin(self) -> None:
         """Stand in every call to the clouds."""
+        if not is_steady(self.falcon.sim):
+            self.answers = Answers()
         counter = Fault("*", times=None, where=self._meets)
         self._faults = [counter, *(_fault_of(strike, number, self) for number, strike in self.planned.items())]
         self.falcon.sim.faults.set_up[:0] = self._faults
@@ -52,6 +56,24 @@ class Seam:
     def store(self) -> "StoreSeam":
         """Return the database behind the seam."""
         return StoreSeam(self.falcon.store, self)
+
+    def clouds(self) -> Recalling:
+        """Return the clouds behind the seam."""
+        return Recalling(self.falcon.sim, self)
+
+    def strikes_in(self, begins: int, ends: int) -> bool:
+        """Return whether a fault is planned for one of these calls."""
+        return any(begins <= number < ends for number in self.planned)
+
+    def pass_again(self, calls: Sequence[Told]) -> None:
+        """Count the calls of a question whose answer is known."""
+        self._keep()
+        for site, written, call in calls:
+            number = len(self.sites)
+            self.fork_before.append(len(self.forks) - 1)
+            self.sites.append(site if site.number == number else evolve(site, number=number))
+            self.written.append(written)
+            self.calls.append(call)
 
     def through(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Make one call to the database, or what the fault makes of it."""
@@ -126,6 +148,10 @@ class StoreSeam:
         found = getattr(self._store, name)
         if name not in OF_STORE:
             return found
+        if name in READS and self._seam.looked is None:
+            return lambda *arguments: recalled(
+                self._seam, ("store", name), lambda *given: self._seam.through(name, found, given), arguments
+            )
         return lambda *arguments: self._seam.through(name, found, arguments)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STEP_SECONDS = 0.02
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class Agenda:
     """What will happen, by time."""
 

@@ -30,7 +30,7 @@ POLICY_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class ReservationRecord:
     """A reservation. *count*, *others* and *pools* are VMs, or chips of an aggregate one."""
 

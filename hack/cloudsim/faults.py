@@ -45,7 +45,7 @@ class Answer(list[Any]):
     missing_zones: tuple[str, ...] = ()
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class Fault:
     """What goes wrong, where, how often. *error* is needed by "before" and "after"."""
 
@@ -66,7 +66,9 @@ class Fault:
         """Whether this fault strikes this call; counts the calls it lets pass."""
         if self.times is not None and self.struck >= self.times:
             return False
-        if not fnmatchcase(call.name, self.call) or (self.where is not None and not self.where(call)):
+        if self.call != "*" and not fnmatchcase(call.name, self.call):
+            return False
+        if self.where is not None and not self.where(call):
             return False
         if self.skip:
             self.skip -= 1
@@ -74,7 +76,7 @@ class Fault:
         return True
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class Faults:
     """The faults that are set, and what "stale" needs to remember."""
 

@@ -3,7 +3,8 @@ An independent copy of a world, made fast: thousands of runs begin where another
 
 1. JSON, and sets and tables of words and numbers, are copied all at once by marshal; it keeps what is one object one.
 2. What never changes is shared: workloads, calls, what a test set as a script. A history is a list of such values.
-3. Everything else is an object of the simulator, copied once, field by field; TABLES names the fields that hold such.
+3. Everything else is an object of the simulator, copied once, its dict of fields at once and then what of it is not
+   shared; TABLES names the fields that hold such.
 4. Whatever none of this knows (a test's own object, a field that holds such) is copied by deepcopy, which is slow.
 """
 
@@ -12,8 +13,6 @@ import marshal
 import threading
 from types import FunctionType, MethodType
 from typing import Any
-
-from attrs import fields_dict, has
 
 from cloudsim.chance import Chance
 from cloudsim.clock import Agenda
@@ -39,10 +38,10 @@ ATOMS = frozenset({
     str, int, float, bool, type(None), Call, Doom, FunctionType, KubeError, Machine, Quota, SimError, Under, Workload,
 })  # fmt: skip
 PLAIN = frozenset({dict, list, set, tuple})
-PARTS = (
+PARTS = frozenset({
     World, SimCluster, Agenda, Faults, Fault, Gke, OperationRecord, Pools, Pool, Supply, Flex, Compute,
     ReservationRecord, Kube, Store, Events, Pods, Run, Nodes, Jobs, Tempo,
-)  # fmt: skip
+})  # fmt: skip
 TABLES = {
     World: {"clusters", "_kubes"},
     Gke: {"operations"},
@@ -62,16 +61,8 @@ SHALLOW = {
 """Class -> its fields that are dicts or lists of what never changes."""
 
 
-def _field_names(kind: type) -> tuple[str, ...] | None:
-    """Return the slots of a class, None if its objects keep their fields in a dict."""
-    return tuple(fields_dict(kind)) if has(kind) else None
-
-
 UNKNOWN: set[tuple[type, Any]] = set()
 """Fields, by class, that turned out to hold what marshal does not know."""
-
-
-FIELDS = {kind: _field_names(kind) for kind in PARTS}
 
 
 class _Copier:
@@ -122,23 +113,24 @@ class _Copier:
         kind = type(value)
         if kind is MethodType:
             return MethodType(value.__func__, self.object(value.__self__))
-        if kind not in FIELDS:
+        if kind not in PARTS:
             made = self.copies[id(value)] = self._other(value, kind)
             return made
-        made = self.copies[id(value)] = kind.__new__(kind)
-        names, tables, shallow = FIELDS[kind], TABLES.get(kind, ()), SHALLOW.get(kind, ())
-        fields = value.__dict__.items() if names is None else [(name, getattr(value, name)) for name in names]
-        for name, held in fields:
+        made = self.copies[id(value)] = object.__new__(kind)
+        fields = made.__dict__
+        fields.update(value.__dict__)
+        tables, shallow = TABLES.get(kind, ()), SHALLOW.get(kind, ())
+        for name, held in value.__dict__.items():
             if type(held) in ATOMS:
-                setattr(made, name, held)
-            elif name in shallow:
-                setattr(made, name, held.copy())
+                continue
+            if name in shallow:
+                fields[name] = held.copy()
             elif name == "answers":
-                setattr(made, name, {key: answers.copy() for key, answers in held.items()})
+                fields[name] = {key: answers.copy() for key, answers in held.items()}
             elif name in tables:
-                setattr(made, name, self._table(held, kind))
+                fields[name] = self._table(held, kind)
             else:
-                setattr(made, name, self.value(held, made, name))
+                fields[name] = self.value(held, made, name)
         return made
 
     def _table(self, held: Any, kind: type) -> Any:

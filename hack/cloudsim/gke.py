@@ -39,7 +39,7 @@ DOING = {
 }
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class OperationRecord:
     """An operation of one cluster."""
 

@@ -36,7 +36,7 @@ class Doom:
     seconds: float | None = None  # None: tempo.failure_seconds
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class Pool:
     """A node pool. *spec* is what the create asked for."""
 

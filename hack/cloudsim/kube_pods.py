@@ -34,7 +34,7 @@ STUCK = {
 """Workload kind -> reason and message of a main container that waits for ever."""
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class Run:
     """What the kubelet knows of a pod."""
 

@@ -3,7 +3,7 @@
 from attrs import define
 
 
-@define
+@define(slots=False)
 class Tempo:
     """Seconds, unless it says otherwise. Defaults are short ends of what reference/gke.md 3.4 records."""
 

@@ -30,7 +30,7 @@ from cloudsim.values import Json
 from cloudsim.workload import ANNOTATION, ATTEMPT, JOB_ID, Workload, for_pod, workload
 
 
-@define(eq=False)
+@define(slots=False, eq=False)
 class SimCluster:
     """A GKE cluster. The servers write the endpoints and the certificate when they know them."""
 
