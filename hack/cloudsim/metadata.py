@@ -18,6 +18,7 @@ PROJECT_NUMBER = "123456789012"
 EMAIL = f"falcon-rm@{PROJECT}.iam.gserviceaccount.com"
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email")
 FLAVOR = {"Metadata-Flavor": "Google", "Server": "Metadata Server for VM"}
+LIFETIME = 3600.0  # seconds; google-auth takes a token that has less than 225 for ended, and asks anew at every request
 RENEWED_BEFORE_END = 300.0  # seconds; at most 80 % of the lifetime
 
 
@@ -61,7 +62,7 @@ class Tokens:
 class MetadataServer:
     """The server; `address` is what GCE_METADATA_HOST wants."""
 
-    def __init__(self, lifetime: float = 60.0) -> None:
+    def __init__(self, lifetime: float = LIFETIME) -> None:
         """Listen at once; tokens are good for *lifetime* seconds."""
         self.tokens = Tokens(lifetime)
         self._door = HttpDoor(self._handle)

@@ -7,14 +7,14 @@ What a process that uses the simulated cloud learns once and keeps: the metadata
 
 from pathlib import Path
 
-from cloudsim.metadata import MetadataServer, Tokens
+from cloudsim.metadata import LIFETIME, MetadataServer, Tokens
 from cloudsim.tls import LOOPBACK, Authority
 
 
 class Premises:
     """The metadata server and Google's certificate authority."""
 
-    def __init__(self, directory: Path, token_lifetime: float = 60.0) -> None:
+    def __init__(self, directory: Path, token_lifetime: float = LIFETIME) -> None:
         """Start the metadata server; certificates go to *directory*."""
         self.directory = directory
         self.authority = Authority(directory, "google")
