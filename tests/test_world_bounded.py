@@ -216,7 +216,7 @@ def test_a_submit_that_hangs_every_time_goes_after_the_others(monkeypatch: pytes
 
 
 def where_one_hangs(monkeypatch: pytest.MonkeyPatch, method: str, name: str) -> Falcon:
-    """Return a world in which a call about one object takes half a minute each time, and is never answered."""
+    """Return a world in which a call about what bears a name ends in half a minute without an answer, each time."""
     clock = Clock()
     monkeypatch.setattr(loop, "time", clock)
     falcon = Falcon()
@@ -237,6 +237,20 @@ def test_a_delete_that_hangs_every_time_goes_after_the_others(monkeypatch: pytes
         falcon.submit(f"j{number}", spec(topology))
     falcon.until(lambda: falcon.pools() == ["falcon-j0"] and not falcon.works(), seconds=HOUR)
     assert ["Running", "Succeeded", "Succeeded"] == [falcon.state(f"j{number}") for number in range(3)]
+
+
+def test_deletes_that_hang_hold_up_no_start_of_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one Job after the other cannot be deleted, what starts is asked for in the same pass."""
+    falcon = where_one_hangs(monkeypatch, "kube.delete.jobs", "")
+    ended = [f"c{number}" for number in range(8)]
+    for job_id in ended:
+        falcon.submit(job_id, CPU)
+    falcon.until(lambda: all(falcon.job(job_id).outcome for job_id in ended))
+    falcon.submit("z", CPU)
+    falcon.until_state("z", "Pending/Dispatching")
+    hung = calls(falcon, "kube.delete.jobs", "")
+    falcon.step()
+    assert (1, True) == (calls(falcon, "kube.delete.jobs", "") - hung, "falcon-z" in falcon.works())
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["in time", "past the bound of a release"])
