@@ -140,6 +140,7 @@ def test_mass_delete_is_reviewed() -> None:
     falcon.passes(5)
     held, allowed = reviewed(falcon), reviewed(falcon, "--allow-mass-delete")
     assert held != allowed
+    falcon.advance(60)
     assert 4 == invoke(falcon, "run-once", "--plan", allowed).exit_code
     assert 4 == invoke(falcon, "run-once", "--allow-mass-delete", "--plan", held).exit_code
     assert 5 == len(falcon.works())

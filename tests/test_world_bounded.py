@@ -8,6 +8,7 @@ from cloudsim.direct import DirectGke
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
 from cloudsim.kube_refusals import denied, no_right, over_quota
+from cloudsim.workload import NEVER_ENDS
 from world import Falcon, Inline, cluster, spec
 from world_acts import calls
 
@@ -266,3 +267,20 @@ def test_a_job_object_whose_delete_hangs_holds_up_no_other(monkeypatch: pytest.M
     let_pass(falcon, 300)
     assert ["Succeeded"] * 3 == [falcon.state(f"c{number}") for number in range(1, 4)], falcon.describe()
     assert ["falcon-c0"] == falcon.works()
+
+
+def test_a_job_object_of_an_older_attempt_whose_delete_hangs_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It came late, after its pool was lost, and nobody waits for its end: those that end beside it go first."""
+    falcon = where_one_hangs(monkeypatch, "kube.delete.jobs", "falcon-a1")
+    falcon.sim.faults.add(Fault("kube.create.jobs", "hang", later=120))
+    falcon.sim.scripts_by_job_id["a1"] = NEVER_ENDS
+    falcon.submit("a1")
+    falcon.until_state("a1", "Pending/Dispatching")
+    falcon.step()
+    falcon.sim.gke.delete_by_hand(falcon.clusters["c1"].path, "falcon-a1")
+    falcon.until(lambda: falcon.job("a1").attempt == 2 and "falcon-a1" in falcon.works())
+    for number in range(3):
+        falcon.submit(f"c{number}", CPU)
+    let_pass(falcon, 300)
+    assert ["Succeeded"] * 3 == [falcon.state(f"c{number}") for number in range(3)], falcon.describe()
+    assert ["falcon-a1", "falcon-a1-2"] == falcon.works()

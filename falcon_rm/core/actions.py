@@ -9,6 +9,7 @@ What a pass may do, as values.
 
 from collections.abc import Mapping
 from enum import Enum
+from math import inf
 
 from attrs import field, frozen
 
@@ -195,6 +196,7 @@ class DeleteWork:
     attempt: int
     why: str
     tried_at: float = 0  # when it was first asked for, and it still is there; 0: it never was
+    awaited: bool = True  # whether a job goes on only when it is gone
 
 
 @frozen
@@ -271,8 +273,9 @@ def order(action: Action) -> tuple[int, float, int, str]:
             about = f"{pool.cluster_id}/{pool.name}"
         case DeletePool(cluster=cluster, name=name, tried_at=tried_at):
             about = f"{cluster.id}/{name}"
-        case DeleteWork(cluster=cluster, name=name, tried_at=tried_at):
+        case DeleteWork(cluster=cluster, name=name):
             about = f"{cluster.id}/{name}"
+            tried_at = action.tried_at if action.awaited else inf
         case SubmitWork(job_id=about, tried_at=tried_at) | ResumeWork(job_id=about, tried_at=tried_at):
             pass
         case Change(job_id=about):

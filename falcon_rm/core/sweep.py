@@ -279,8 +279,7 @@ def _sweep_works(view: ClusterView, scene: Scene, found: _Found) -> None:
         found.works += 1
         why, orphan = _why_superfluous(work, view, scene)
         if why and not work.deleting:
-            last = scene.snapshot.now if orphan else 0  # nobody waits for its end: whoever waits for one goes first
-            action = DeleteWork(view.cluster, work.name, work.uid, _job_id(work), _attempt(work), why, tried_at=last)
+            action = DeleteWork(view.cluster, work.name, work.uid, _job_id(work), _attempt(work), why, awaited=False)
             (found.orphans if orphan else found.actions).append(action)
             found.orphan_works += orphan
 
