@@ -284,3 +284,32 @@ def test_a_job_object_of_an_older_attempt_whose_delete_hangs_holds_up_no_other(m
     let_pass(falcon, 300)
     assert ["Succeeded"] * 3 == [falcon.state(f"c{number}") for number in range(3)], falcon.describe()
     assert ["falcon-a1", "falcon-a1-2"] == falcon.works()
+
+
+def test_a_job_without_tpu_that_waits_after_a_refusal_is_aborted_at_once() -> None:
+    """It owns nothing while it waits, also when its cluster cannot be read: one write ends it (contract 3)."""
+    falcon = refusing("kube.create.jobs", no_right("falcon", "create", "jobs", "falcon-jobs"), CPU)
+    falcon.until(lambda: falcon.state("j1") == "Pending/Waiting" and falcon.job("j1").attempt == 1)
+    falcon.cut_off("c1")
+    falcon.passes(1)
+    falcon.store.set_status("j1", "Aborting")
+    before, version = len(falcon.sim.effects), falcon.job("j1").version
+    falcon.step()
+    assert ("Aborted", version + 1) == (falcon.state("j1"), falcon.job("j1").version), falcon.describe()
+    assert before == len(falcon.sim.effects)
+
+
+def test_a_job_without_tpu_that_may_have_been_submitted_is_not_aborted_unseen() -> None:
+    """Whether its Job is there nobody knows until its cluster can be read: then it goes first."""
+    falcon = Falcon()
+    falcon.sim.faults.add(Fault("kube.create.jobs", "hang", effect=True))
+    falcon.submit("j1", CPU)
+    falcon.until_state("j1", "Pending/Dispatching")
+    falcon.step()
+    falcon.cut_off("c1")
+    falcon.store.set_status("j1", "Aborting")
+    falcon.passes(3)
+    assert ("Aborting", ["falcon-j1"]) == (falcon.state("j1"), falcon.works())
+    falcon.reconnect("c1")
+    falcon.settle(seconds=60)
+    assert "Aborted" == falcon.state("j1")

@@ -14,7 +14,7 @@ from falcon_rm.core.live import LivePool, LiveWork, Pod
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
 from falcon_rm.core.model import Fault, Job, Pool, Submission, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
-from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus
+from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus, Reason
 
 LEAVING = frozenset({Phase.ENDING, Phase.ABORTING})
 CLOCKS_APART = 30.0
@@ -172,8 +172,7 @@ def pool_fault(ledger: Pool | None, live: LivePool | None, scene: Scene) -> Faul
 def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     """Return what this pass knows of the Kubernetes Job of the current attempt."""
     submission = scene.submission_of(job)
-    waited = phase is Phase.ABORTING and job.topology != CPU_TOPOLOGY and not job.node_pool_name  # it owned no attempt
-    never_asked = not job.job_uid and (submission is None or waited)
+    never_asked = not job.job_uid and (submission is None or (phase is Phase.ABORTING and _waited(job)))
     view = scene.views.get(job.cluster_id or "")
     if view is None or view.works is None:
         may_be_sent = phase in (Phase.DISPATCHING, Phase.WAITING_FOR_NODE)
@@ -190,6 +189,12 @@ def see_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:
     if phase not in LEAVING and scene.is_prepared(job, live):
         return _see_refused(submission) or (WorkSeen.PREPARED if job.job_uid else WorkSeen.ABSENT)
     return _see_ended(job, phase, live, scene) or _see_alive(job, phase, live, scene)
+
+
+def _waited(job: Job) -> bool:
+    """Return whether a job owned no attempt when its abort was asked for, which leaves the reason that stood."""
+    named_no_pool = job.topology != CPU_TOPOLOGY and not job.node_pool_name
+    return named_no_pool or job.reason in (Reason.WAITING, Reason.CLUSTER_BUSY)
 
 
 def _see_missing_work(job: Job, phase: Phase, scene: Scene) -> WorkSeen:

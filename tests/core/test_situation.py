@@ -171,6 +171,7 @@ NOT_UP = work(SENDS, ready=0)
 HELD = work(SENDS, active=0, ready=0, suspended=True)
 OLD = evolve(SENDS, dispatched_at=NOW - 1000)
 UNSENT = job("j1", "Pending/Dispatching")
+NO_TPU = job("j1", "Aborting", task("cpu"))
 EVENT = KubeEvent("falcon-j1", "FailedCreate", "exceeded quota: q")
 
 WORKS = [
@@ -185,6 +186,10 @@ WORKS = [
     ("asked for, busy", W.ABSENT, doing(UNSENT, sub=sent(UNSENT, ErrorKind.BUSY))),
     ("an older attempt's Job is not this one's (P65)", W.ABSENT, doing(
         UNSENT, work(UNSENT, labels=labels("c1", "j1", 7)))),
+    ("aborted while it waited, nothing read", W.ABSENT, snapshot(
+        evolve(NO_TPU, reason="Waiting"), views=(unread(),), submissions=(sent(NO_TPU, ErrorKind.CLUSTER),))),
+    ("aborted later than that, nothing read", W.UNKNOWN, snapshot(
+        NO_TPU, views=(unread(),), submissions=(sent(NO_TPU, ErrorKind.CLUSTER),))),
     ("its uid is in the row, not listed", W.GONE, doing(RUNS)),
     ("another uid of that name", W.GONE, doing(RUNS, work(RUNS, uid="other"))),
     ("gone while it ends, no pod left", W.GONE, doing(ENDS, looked_at=frozenset({"falcon-j1"}))),
