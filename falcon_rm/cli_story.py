@@ -1,6 +1,7 @@
 """Commands that tell what happens to a job, and what happened: explain, events."""
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -8,9 +9,11 @@ import click
 
 from falcon_rm.cli_base import App, one_pass, output_option, until_interrupted, with_log
 from falcon_rm.config import duration
-from falcon_rm.ports import Refused
+from falcon_rm.ports import Refused, StoreDown
+from falcon_rm.redaction import redact
 
 if TYPE_CHECKING:
+    from falcon_rm.cloud.database import Database
     from falcon_rm.core.live import Pod
     from falcon_rm.core.model import Job, Snapshot
     from falcon_rm.explain import Explanation
@@ -133,26 +136,43 @@ def events(
     wanted = history.Wanted(job, pool, cluster, since)
     write = story.json_lines if output else story.lines
 
+    def look(database: "Database", told: story.Told) -> bool:
+        """Tell what came; return whether nothing more will."""
+        over = job is not None and explaining.is_over(history.read_history(database, job).job)
+        clusters = history.cluster_names(database)
+        entries = history.read_story(database, wanted, told.known)
+        if not (entries or follow) and wanted == history.Wanted(pool=pool):
+            raise Refused(f"nothing is known of node pool {pool!r}")
+        for line in write([entry for entry in entries if told.add(entry)], clusters):
+            click.echo(line)
+        if history.is_cut(entries):
+            click.echo(f"note: only the newest {history.SHOWN} of a kind are told; name less", err=True)
+        return over or not follow
+
     def tell() -> None:
         with app.database() as database:
             told = story.Told(story.START if bounded else history.newest(database).safe)
             for entry in () if bounded else history.read_story(database, wanted, told.start):
                 told.add(entry)
-            while True:
-                over = job is not None and explaining.is_over(history.read_history(database, job).job)
-                clusters = history.cluster_names(database)
-                entries = history.read_story(database, wanted, told.known)
-                if not (entries or follow) and wanted == history.Wanted(pool=pool):
-                    raise Refused(f"nothing is known of node pool {pool!r}")
-                for line in write([entry for entry in entries if told.add(entry)], clusters):
-                    click.echo(line)
-                if history.is_cut(entries):
-                    click.echo(f"note: only the newest {history.SHOWN} of a kind are told; name less", err=True)
-                if over or not follow:
-                    break
+            over = look(database, told)
+            while not over:
                 _pause()
+                over = _again(lambda: look(database, told))
 
     return until_interrupted(tell)
+
+
+def _again(look: Callable[[], bool]) -> bool:
+    """Look once more; while the database is away, which is said once, look again and again."""
+    said = False
+    while True:
+        try:
+            return look()
+        except StoreDown as error:
+            if not said:
+                click.echo(f"note: the database does not answer, trying again: {redact(str(error))}", err=True)
+            said = True
+            _pause()
 
 
 def _pause() -> None:

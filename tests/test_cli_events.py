@@ -172,6 +172,39 @@ def test_rows_that_come_late(cli: Cli, rows: Database, monkeypatch: pytest.Monke
     )
 
 
+def test_follow_when_the_database_goes(cli: Cli, rows: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that goes away is told once on stderr; what came meanwhile is told when it is back."""
+
+    def turns() -> Iterator[None]:
+        for number in (1, 2):
+            event(rows, number, f"before-{number}")
+            yield
+            rows.rows("RENAME TABLE job_events TO gone")
+            yield
+            yield
+            rows.rows("RENAME TABLE gone TO job_events")
+            event(rows, 10 * number, f"after-{number}")
+            yield
+        raise KeyboardInterrupt
+
+    comes = turns()
+    monkeypatch.setattr(cli_story, "_pause", lambda: next(comes))
+    result = cli("-f", "--since", "1h")
+    expected = ["job/before-1", "job/after-1", "job/before-2", "job/after-2"]
+    assert (130, expected) == (result.exit_code, [line.split()[1] for line in result.stdout.splitlines()])
+    notes = result.stderr.splitlines()
+    assert 2 == len(notes)
+    assert all(note.startswith("note: the database does not answer, trying again: 1146: ") for note in notes)
+
+
+def test_follow_of_a_database_that_never_answered(cli: Cli, rows: Database) -> None:
+    """What cannot be told at all is an error, also with -f."""
+    rows.rows("RENAME TABLE job_events TO gone")
+    result = cli("-f")
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert result.stderr.startswith("error: 1146: ")
+
+
 def test_follow_as_a_process(rows: Database, controller_url: str) -> None:
     """A process tells each entry as it comes, whole lines through a pipe, and SIGINT ends it without a word."""
     event(rows, 1, "before")
