@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from falcon_rm.core.actions import Change
-from falcon_rm.core.backoff import keeps_off_until
 from falcon_rm.core.live import Pod
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.manifest import log_object
@@ -21,7 +20,7 @@ from falcon_rm.core.model import Bounds, Cluster, Job, Snapshot, TaskSpec
 from falcon_rm.core.plan import Plan
 from falcon_rm.core.scene import TERMINAL, Scene, phase_of, scene, work_name
 from falcon_rm.core.words import CPU_TOPOLOGY, Status
-from falcon_rm.going_on import Ahead, goes_on, has_queue, queue_of, starts
+from falcon_rm.going_on import Ahead, goes_on, has_queue, left_to, queue_of, starts
 from falcon_rm.report import NONE, age, describe, table
 from falcon_rm.story import Entry, History, Lease, standing
 from falcon_rm.story import lines as story_lines
@@ -94,7 +93,7 @@ def explain(
     seen = scene(snapshot)
     change = next((each for each in plan.actions if isinstance(each, Change) and each.job_id == job.id), None)
     told = change.message if change and change.message is not None else job.message
-    queue = queue_of(job, plan, seen)
+    queue, tally = queue_of(job, plan, seen), left_to(job, plan, seen)
     waits = phase_of(job) is Phase.WAITING
     view = seen.views.get(job.cluster_id or "")
     return Explanation(
@@ -113,11 +112,11 @@ def explain(
         becomes=standing(change.to_status, change.to_reason) if change else standing(job.status, _shown_reason(job)),
         next_pass=tuple(_next_pass(job, plan)),
         notes=tuple(each.why for each in plan.unknown if (each.kind, each.name) == ("job", job.id)),
-        goes_on=tuple(goes_on(job, change, queue, seen)),
+        goes_on=tuple(goes_on(job, change, queue, tally)),
         acquiring=queue.acquiring,
         position=len(queue.ahead) + 1 if waits and has_queue(job) and not starts(change) else None,
         ahead=() if starts(change) else queue.ahead,
-        next_try=keeps_off_until(job, job.cluster_id or "", seen) if waits else None,
+        next_try=tally.keeps_off_until(job, job.cluster_id or "") if waits else None,
         attempts=history.leases,
         failures=tuple(_failures(job, seen.bounds)),
         logs=_logs(job, view.cluster if view else None, seen.bounds) if job.attempt else None,

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from falcon_rm.core.actions import Change
-from falcon_rm.core.backoff import keeps_off_until
 from falcon_rm.core.line import line
 from falcon_rm.core.machine import Phase
 from falcon_rm.core.messages import Messages, moment, span
 from falcon_rm.core.model import Job, TaskSpec
 from falcon_rm.core.plan import Plan
-from falcon_rm.core.room import is_full, mode_for, never
-from falcon_rm.core.scene import ACQUIRING, Scene, fits, phase_of, work_name
+from falcon_rm.core.room import is_full, mode_for
+from falcon_rm.core.scene import ACQUIRING, Scene, phase_of, work_name
 from falcon_rm.core.steps import FINAL
-from falcon_rm.core.tally import candidates
+from falcon_rm.core.tally import Tally
 from falcon_rm.core.words import Mode, Reason, Status
 from falcon_rm.story import standing
 
@@ -75,9 +74,15 @@ def queue_of(job: Job, plan: Plan, seen: Scene) -> Queue:
     return Queue(holder, ahead)
 
 
-def goes_on(job: Job, change: Change | None, queue: Queue, seen: Scene) -> Iterator[str]:
+def left_to(job: Job, plan: Plan, seen: Scene) -> Tally:
+    """Return what the next pass leaves to a job: free pools that others take in it are promised."""
+    takes = [each for each in plan.actions if isinstance(each, Change) and each.job_id != job.id]
+    return Tally(seen, Messages("en"), promised={(each.cluster_id or "", each.takes) for each in takes if each.takes})
+
+
+def goes_on(job: Job, change: Change | None, queue: Queue, tally: Tally) -> Iterator[str]:
     """Yield what has to come true, all of it, before the job leaves where it stands."""
-    phase, bounds = phase_of(job), seen.bounds
+    phase, bounds = phase_of(job), tally.scene.bounds
     pool, work = job.node_pool_name, work_name(job)
     if phase in {*ACQUIRING, Phase.RUNNING} and change and _moves(change):
         yield "the next pass has moved it on"
@@ -87,7 +92,7 @@ def goes_on(job: Job, change: Change | None, queue: Queue, seen: Scene) -> Itera
             if not change or change.to_status != Status.FAILED:
                 yield "the next pass has read its spec and chosen a cluster"
         case Phase.WAITING:
-            yield from _lets_start(job, change, queue, seen)
+            yield from _lets_start(job, change, queue, tally)
         case Phase.PROVISIONING:
             yield f"node pool {pool} is RUNNING, at the latest {span(bounds.pool_timeout)} after it was asked for"
         case Phase.WAITING_FOR_NODE:
@@ -103,7 +108,7 @@ def goes_on(job: Job, change: Change | None, queue: Queue, seen: Scene) -> Itera
         case _:
             yield "its row makes sense: status, reason and outcome as Falcon writes them"
     if phase in PLACED:
-        yield from _is_read(job, seen)
+        yield from _is_read(job, tally.scene)
 
 
 def _is_read(job: Job, seen: Scene) -> Iterator[str]:
@@ -119,31 +124,30 @@ def _moves(change: Change) -> bool:
     return before != after or "outcome" in change.columns
 
 
-def _lets_start(job: Job, change: Change | None, queue: Queue, seen: Scene) -> Iterator[str]:
+def _lets_start(job: Job, change: Change | None, queue: Queue, tally: Tally) -> Iterator[str]:
     """Yield what a waiting job lacks."""
     task, cluster_id = job.task, job.cluster_id or ""
     if starts(change) or not isinstance(task, TaskSpec):
         yield "the next pass takes it out of its queue"
         return
-    fitting, _ = candidates(task, seen, Messages("en"))
+    fitting, _ = tally.candidates(task)
     view = fitting.get(cluster_id)
     if not fitting:
         yield f"a cluster for {task.tpu_type or 'cpu'} is active, readable and without trouble"
         return
     if view is None or (change and change.cluster_id != cluster_id):
-        other = seen.views.get(change.cluster_id or "") if change and change.cluster_id != cluster_id else None
+        other = tally.scene.views.get(change.cluster_id or "") if change and change.cluster_id != cluster_id else None
         yield f"the next pass has moved it to the queue of {other.cluster.name if other else 'another cluster'}"
         return
-    if until := keeps_off_until(job, cluster_id, seen):
+    if until := tally.keeps_off_until(job, cluster_id):
         yield f"{moment(until)} comes"
-    free = any(fits(pool, task) for pool in seen.free_pools(cluster_id))
     if (change.to_reason if change else job.reason) == Reason.CLUSTER_BUSY:
         yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
     elif view.reservation is None and mode_for(task, view.cluster) is Mode.RESERVATION:
         yield f"reservation {view.cluster.default_reservation} can be read"
-    elif not free and never(task, view, Messages("en")):
+    elif tally.never(job, view):
         yield f"the reservation of some cluster has, or is given, the machines of a whole slice of {task.topology}"
-    elif not free and is_full(task, view, seen):
+    elif not tally.free_pool(job, cluster_id) and is_full(task, view, tally.scene):
         yield f"reservation {view.cluster.default_reservation} has room for a slice of {task.topology}"
     if queue.acquiring:
         yield f"{queue.acquiring}, which acquires in this queue, runs or gives its slot up"

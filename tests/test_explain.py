@@ -4,18 +4,21 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import builders
 import pytest
 from attrs import asdict, evolve
-from builders import job, live, pool, snapshot, task, view, work
+from builders import free, job, live, pool, snapshot, task, view, work
 from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Fault
 from cloudsim.gke_pools import Doom
 from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, OUT_OF_MEMORY, Workload
 from world import ZONE, Falcon, cluster, spec
 
+from falcon_rm.core.actions import Change
 from falcon_rm.core.live import Pod
 from falcon_rm.core.machine import RULES, TABLE, Phase, Verb
-from falcon_rm.core.model import Job
+from falcon_rm.core.messages import moment
+from falcon_rm.core.model import Job, Turn
 from falcon_rm.core.plan import plan
 from falcon_rm.core.scene import PHASE, phase_of
 from falcon_rm.core.words import ClusterStatus, Outcome, Reason, Status
@@ -440,6 +443,22 @@ def test_what_was_tried() -> None:
     assert ["after 2023-11-14T22:15:00Z"] == lines(falcon)["Next try"]
 
 
+def test_free_pool_that_another_takes_ends_no_back_off() -> None:
+    """A job that backs off is told its time where the next pass gives the pool that fits it to another."""
+    later = builders.NOW + 60
+    off, first = job("j1", retry_at=later), job("j2", actor="bob")
+    turn = Turn("c1", "2x2", "ann", builders.NOW - 9)
+    row = free("falcon-free")
+    seen = snapshot(off, first, views=(view(live(row)),), pools=(row,), turns=(turn,))
+    made = plan(seen)
+    assert ["falcon-free"] == [each.takes for each in made.actions if isinstance(each, Change) and each.takes]
+    said = explain(off, seen, made, History(now=seen.now, job=off))
+    assert (later, f"{moment(later)} comes") == (said.next_try, said.goes_on[0])
+    assert f"next try after {moment(later)}" in said.message
+    alone = evolve(seen, jobs=(off,))
+    assert explain(off, alone, plan(alone), History(now=seen.now, job=off)).next_try is None
+
+
 def test_running_pods() -> None:
     """Of a running job pods, nodes and log paths are told."""
     falcon = at("Running", "2x2")
@@ -676,5 +695,7 @@ def agrees(said: Explanation, falcon: Falcon) -> None:
     stays = said.cluster == row.cluster_id and row.reason in ("Waiting", "ClusterBusy")
     if stays and said.acquiring:
         assert falcon.holder(row.topology or "", row.cluster_id or "") in (said.acquiring, None)
+    if stays and "reservation has" not in said.message:
+        assert ("next try after" in said.message) == (said.next_try is not None), said
     if stays and "Queue position" in said.message:
         assert f"Queue position #{said.position}, {len(said.ahead)} job(s) ahead" in said.message

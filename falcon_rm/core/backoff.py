@@ -5,8 +5,8 @@ How long a job keeps off a cluster on which its leases failed (design.md 3 and 4
 2. Doubling and bounded; what was before the last run does not count.
 """
 
-from falcon_rm.core.model import Failure, Job, TaskSpec
-from falcon_rm.core.scene import Scene, fits
+from falcon_rm.core.model import Failure, Job
+from falcon_rm.core.scene import Scene
 
 BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"})
 """Ends of a lease after which the same job does not try the same cluster again for a while."""
@@ -20,12 +20,6 @@ def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
     if job.cluster_id == cluster_id and job.retry_at is not None:
         until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
     return until if until > scene.snapshot.now else None
-
-
-def keeps_off_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
-    """Return until when a job waits for its back-off; None if it need not: a free pool that fits it needs none."""
-    fitting = isinstance(job.task, TaskSpec) and any(fits(pool, job.task) for pool in scene.free_pools(cluster_id))
-    return None if fitting else backoff_until(job, cluster_id, scene)
 
 
 def failed_leases(job: Job, cluster_id: str, scene: Scene) -> list[Failure]:

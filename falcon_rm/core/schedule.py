@@ -142,7 +142,7 @@ def _could_start(job: Job, view: ClusterView, tally: Tally) -> bool:
     task, cluster = task_of(job), view.cluster
     if cluster.id == job.cluster_id or not tally.is_vacant(task, view):
         return False
-    if _keeps_off_until(job, cluster.id, tally) is not None:
+    if tally.keeps_off_until(job, cluster.id) is not None:
         return False
     if tally.free_pool(job, cluster.id) or mode_for(task, cluster) is not Mode.RESERVATION:
         return True
@@ -210,15 +210,9 @@ def _ready(jobs: Iterable[Job], view: ClusterView, tally: Tally) -> list[Job]:
         job
         for job in jobs
         if tally.never(job, view) is None
-        and _keeps_off_until(job, view.cluster.id, tally) is None
+        and tally.keeps_off_until(job, view.cluster.id) is None
         and view.cluster.id in tally.candidates(task_of(job))[0]
     ]
-
-
-def _keeps_off_until(job: Job, cluster_id: str, tally: Tally) -> float | None:
-    """Return until when a job does not try a cluster again; None: now. A free pool that fits needs no back-off."""
-    until = backoff_until(job, cluster_id, tally.scene)
-    return None if until is None or tally.free_pool(job, cluster_id) else until
 
 
 def _try(job: Job, view: ClusterView, tally: Tally) -> Decision:
@@ -276,7 +270,7 @@ def _tell(key: Key, jobs: list[Job], chosen: dict[str, Decision], tally: Tally) 
             told[job.id] = decision
             continue
         never_fits = tally.never(job, view) if view else None
-        until = None if never_fits else _keeps_off_until(job, key[0], tally)
+        until = None if never_fits else tally.keeps_off_until(job, key[0])
         last = max(scene.failures.get((job.id, key[0]), ()), key=lambda failure: failure.at, default=None)
         waits = never_fits or (why_not if index < EXACT_POSITIONS else wrong)
         if until:

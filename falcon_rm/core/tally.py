@@ -7,6 +7,7 @@ What one pass has promised already, and which clusters can take a job at all: no
 
 from attrs import Factory, define
 
+from falcon_rm.core.backoff import backoff_until
 from falcon_rm.core.messages import Messages, moment
 from falcon_rm.core.model import ClusterView, Job, Pool, TaskSpec
 from falcon_rm.core.room import mode_for, never, room, uncounted, units
@@ -64,6 +65,11 @@ class Tally:
         """Return why a cluster can never start a job, as its reservation stands; None if it could, or nobody knows."""
         why = self.misfit(task_of(job), view)
         return why if why and self.free_pool(job, view.cluster.id) is None else None
+
+    def keeps_off_until(self, job: Job, cluster_id: str) -> float | None:
+        """Return until when a job does not try a cluster again; None: now. A free pool that fits needs no back-off."""
+        until = backoff_until(job, cluster_id, self.scene)
+        return None if until is None or self.free_pool(job, cluster_id) else until
 
     def slot_free(self, key: Key) -> bool:
         """Return whether nobody acquires in this queue and this pass has not given its slot away."""
