@@ -147,7 +147,7 @@ def test_note_that_cannot_be_kept_costs_nothing_else(monkeypatch: pytest.MonkeyP
     falcon.submit("j2", actor="bob")
     monkeypatch.setattr(type(falcon.store), "note", lambda _, note: {}[note])
     made = falcon.step()
-    assert ("j1", True) == (made.plan.notes[0].subject, made.progress)
+    assert ("job/j1", True) == (made.plan.notes[0].subject, made.progress)
     assert {"Pending/Waiting"} == {falcon.state("j1"), falcon.state("j2")}
 
 

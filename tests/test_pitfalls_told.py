@@ -307,3 +307,18 @@ def test_pool_that_others_delete_while_it_is_made_is_told() -> None:
     falcon.passes(1)
     words = "Creating node pool (supply: on-demand)...; node pool falcon-j1 is being deleted by others"
     assert ("Pending/Provisioning", words) == (falcon.state("j1"), falcon.job("j1").message)
+
+
+def test_audit_says_of_everything_what_it_is() -> None:
+    """A job in it is told from a pool of that name: each subject begins with what it is about (P105)."""
+    falcon = Falcon()
+    falcon.submit("never-1", status="Running", outcome="Odd")
+    falcon.submit("j1", spec(colour="red"))
+    falcon.until_state("j1", "Succeeded")
+    about = {(audit.kind, audit.subject) for audit in falcon.store.audits}
+    assert {
+        ("impossible row", "job/never-1"),
+        ("unknown fields", "job/j1"),
+        ("pool created", "pool/c1/falcon-j1"),
+    } <= about
+    assert {"job", "pool"} == {subject.partition("/")[0] for _, subject in about}

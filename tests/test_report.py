@@ -106,7 +106,7 @@ EXPECTED: list[tuple[Action, Line]] = [
         Line("-", "work", "falcon-j", "delete", "aborting", "id-1", "j"),
     ),
     (RecordHealth("id-1", "403", None), Line("~", "health", "cluster", "zone <unknown>, in trouble", "403", "id-1")),
-    (Note("unknown-fields", "j", "colour"), Line("+", "audit", "j", "unknown-fields", "colour")),
+    (Note("unknown fields", "job/j", "colour"), Line("+", "audit", "job/j", "unknown fields", "colour")),
 ]
 
 

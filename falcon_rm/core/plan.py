@@ -159,10 +159,10 @@ def _health(seen: Scene) -> Iterator[RecordHealth]:
 def _notes(seen: Scene, unknown: list[Unknown]) -> Iterator[Note]:
     for entry in unknown:
         if entry.kind == "job" and entry.why.startswith("a row"):
-            yield Note("impossible-row", entry.name, entry.why)
+            yield Note("impossible row", f"job/{entry.name}", entry.why)
     for job in seen.snapshot.jobs:
         if seen.phases[job.id] is Phase.NEW and isinstance(job.task, TaskSpec) and job.task.unknown_fields:
-            yield Note("unknown-fields", job.id, ", ".join(job.task.unknown_fields))
+            yield Note("unknown fields", f"job/{job.id}", ", ".join(job.task.unknown_fields))
 
 
 __all__ = ["Change", "Plan", "Unknown", "plan"]

@@ -294,14 +294,14 @@ def test_impossible_row_is_named_and_left() -> None:
     made = plan(snapshot(job("bad", "Strange"), ASKS, pools=(fresh(ASKS),)))
     why = "a row that makes no sense: status=Strange reason=None outcome=None"
     assert (Unknown("job", "bad", "", why),) == made.unknown
-    assert (Note("impossible-row", "bad", why),) == made.notes
+    assert (Note("impossible row", "job/bad", why),) == made.notes
     assert [CreatePool] == [type(action) for action in made.actions if not isinstance(action, Change)]
 
 
 def test_unknown_fields_are_noted_once() -> None:
     """While the job is new."""
     made = plan(snapshot(job("j1", "Pending", task(unknown_fields=("a", "b")))))
-    assert (Note("unknown-fields", "j1", "a, b"),) == made.notes
+    assert (Note("unknown fields", "job/j1", "a, b"),) == made.notes
 
 
 def test_unread_cluster_is_unknown_with_its_reason() -> None:
