@@ -196,6 +196,13 @@ def test_reserved_and_illegal_keys_are_respelled(key: str) -> None:
     assert ours == {name: made[name] for name in ours}
 
 
+@pytest.mark.parametrize("key", ["Owner", "1st", "goog-owner", "", "with space"])
+def test_keys_that_google_refuses_are_respelled(key: str) -> None:
+    """A user's label gets a key that Google takes and does not keep for itself."""
+    (theirs,) = resource_labels(**ARGUMENTS, extra={key: "v"}).keys() - resource_labels(**ARGUMENTS).keys()
+    assert re.fullmatch(r"x-[-a-z0-9_]*_h[a-z2-7]{13}", theirs)
+
+
 def test_legal_keys_of_users_stay() -> None:
     """A legal label of a user is written as it was given."""
     extra = {"team": "a", "example.com/Project": "B", "x": ""}

@@ -70,6 +70,11 @@ def test_span(changes: dict[str, Any], expected: tuple[float, float] | None) -> 
     assert expected == span(evolve(LIFE, **changes), NOW + 1000)
 
 
+def test_pool_that_never_was() -> None:
+    """It was nobody's, and costs nothing."""
+    assert [] == told(evolve(LIFE, seen_at=None))
+
+
 def test_account_by_actor() -> None:
     """Chip-seconds are seconds times all chips of the pool."""
     ann, bob = account([LIFE], NOW, ("actor",))
@@ -93,6 +98,11 @@ def test_days_are_cut_at_midnight() -> None:
     rows = account([life], NOW, ("day",))
     days = {("2023-11-13",): 4 * HOUR, ("2023-11-14",): 96 * HOUR, ("2023-11-15",): 8 * HOUR}
     assert days == {row.key: row.total for row in rows}
+
+
+def test_day_of_a_short_life() -> None:
+    """A pool that came and went within a day counts to that day alone."""
+    assert [(("2023-11-14",), 4 * 260)] == [(row.key, row.total) for row in account([LIFE], NOW, ("day",))]
 
 
 def test_window() -> None:
