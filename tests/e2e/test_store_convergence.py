@@ -25,6 +25,7 @@ from world import Falcon, spec
 from falcon_rm.cloud.database import Database
 from falcon_rm.cloud.rows import CLUSTER, JOB, job_of, named, pools_where
 from falcon_rm.core.model import Cluster, Job, Pool
+from falcon_rm.core.scene import TERMINAL
 from falcon_rm.ports import StoreDown
 
 pytestmark = pytest.mark.every_server
@@ -90,10 +91,11 @@ class OnServer(Falcon):
         """Return the whole ledger."""
         return list(pools_where(self.store.others, "TRUE"))
 
-    def check(self) -> None:
-        """Hold rows and clouds against the laws."""
+    def check(self) -> dict[str, Job]:
+        """Hold rows and clouds against the laws; return the jobs."""
+        jobs = {job.id: job for job in self.rows()}
         seen = SimpleNamespace(
-            jobs={job.id: job for job in self.rows()},
+            jobs=jobs,
             pools={(pool.cluster_id, pool.name): pool for pool in self.pool_rows()},
             clusters={row["id"]: Cluster(**row) for row in named(self.store.others, CLUSTER, "FROM clusters t")},
             uids={
@@ -103,21 +105,23 @@ class OnServer(Falcon):
             lease_rows=self.store.lease_rows,
         )
         laws.check(cast(Falcon, SimpleNamespace(store=seen, sim=self.sim)))
+        return jobs
 
     def until_over(self, striker: Striker) -> None:
         """Make passes until all is over; time stands still while faults strike."""
-        while self.leftovers() or not self.is_over():
+        jobs: dict[str, Job] = {}
+        while not (jobs and all(job.status in TERMINAL for job in jobs.values())) or self.leftovers():
             before = striker.struck
             try:
                 progress = self.step().progress
             except StoreDown:
                 progress = False
-            self.check()
+            jobs = self.check()
             if striker.struck == before and not progress:
                 self.wait()
-            if any(job.pool_failures for job in self.rows()):
+            if any(job.pool_failures for job in jobs.values()):
                 self.sim.faults.clear()
-            if self.store.row("aborted").status == "Running":
+            if jobs["aborted"].status == "Running":
                 self.store.set_status("aborted", "Aborting")
 
 
