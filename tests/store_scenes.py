@@ -6,6 +6,7 @@ Every use of every method of the store, as scenes: how the rows stand before it,
    scene are equal.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -60,14 +61,16 @@ CHANCE = {("pool_leases", "id"), ("job_events", "id"), ("audit_events", "id"), (
 
 
 def state(database: Database, key: str) -> State:
-    """Return what the tables hold under a key."""
-    found = {}
-    for table, where in WHERE.items():
-        names = columns(database.address.database, table, database)
-        rows = database.rows(f"SELECT {', '.join(names)} FROM {table} WHERE {where.format(key=key)}")
-        found[table] = [
-            {name: str(value).replace(key, "KEY") for name, value in zip(names, row, strict=True)} for row in rows
-        ]
+    """Return what the tables hold under a key; all of it is asked for at once."""
+    names = {table: columns(database.address.database, table, database) for table in WHERE}
+    asked = [
+        f"SELECT '{table}', JSON_ARRAY({', '.join(names[table])}) FROM {table} WHERE {where.format(key=key)}"
+        for table, where in WHERE.items()
+    ]
+    found: dict[str, list[dict[str, str]]] = {table: [] for table in WHERE}
+    for table, values in database.rows(" UNION ALL ".join(asked)):
+        row = zip(names[str(table)], json.loads(str(values)), strict=True)
+        found[str(table)].append({name: str(value).replace(key, "KEY") for name, value in row})
     return found
 
 
