@@ -18,7 +18,7 @@ from itertools import product
 from attrs import define, field, frozen
 from laws import check
 from legitimate import problems
-from stepping import Controller
+from stepping import Controller, Heard
 from world import Falcon
 
 from falcon_rm.core.words import PoolState
@@ -57,7 +57,8 @@ class World:
     def __init__(self, falcon: Falcon, *, acted: bool) -> None:
         self.falcon, self.acted = falcon, acted
         self.mark = falcon.fingerprint()
-        self.parts = parts(falcon)
+        self.answers: dict[object, Heard] = {}
+        self.differ: dict[World, frozenset[str]] = {}  # another world -> the parts in which it differs
         self.moves: dict[Controller, Move | None] = {}
         self.looks: dict[Controller, tuple[Controller, ...]] = {}
         self.readings: dict[tuple[Controller, World], tuple[Controller, ...]] = {}
@@ -69,7 +70,14 @@ class World:
         versions = [(job.id, job.version) for job in store.jobs.values()]
         objects = [sim.kube(row.path).store.objects for row in store.clusters.values()]
         uids = [item["metadata"]["uid"] for each in objects for kind in BY_CHANCE for item in each[kind].values()]
-        return self.mark, self.acted, store.now, repr((versions, uids))
+        return self.mark, self.acted, store.now, tuple(versions), tuple(uids)
+
+    def differs(self, other: "World") -> frozenset[str]:
+        """Return the parts in which another world differs from this one."""
+        if other not in self.differ:
+            mine, others = parts(self.falcon), parts(other.falcon)
+            self.differ[other] = frozenset(name for name, part in mine.items() if part != others[name])
+        return self.differ[other]
 
 
 @frozen
@@ -184,14 +192,14 @@ class Exploration:
 
     def _looks(self, world: World, controller: Controller) -> tuple[Controller, ...]:
         if controller not in world.looks:
-            world.looks[controller] = tuple(self._same(each) for each in controller.looks(world.falcon))
+            world.looks[controller] = tuple(self._same(each) for each in controller.looks(world.falcon, world.answers))
         return world.looks[controller]
 
     def _readings(self, world: World, controller: Controller, after: World) -> tuple[Controller, ...]:
         """Return where a controller may be when a change comes: before, or just after a read that it would turn."""
         known = world.readings.get((controller, after))
         if known is None:
-            differ = {name for name, value in after.parts.items() if value != world.parts[name]}
+            differ = world.differs(after)
             later = (
                 each
                 for each in self._looks(world, controller)
@@ -222,18 +230,17 @@ def about(controller: Controller) -> tuple[object, ...]:
     return (type(action).__name__, *named, len(controller.heard))
 
 
-def parts(falcon: Falcon) -> dict[str, str]:
+def parts(falcon: Falcon) -> dict[str, object]:
     """Return what reads are answered from, part by part."""
     sim, store = falcon.sim, falcon.store
     objects = [sim.kube(row.path).store.objects for row in store.clusters.values()]
-    found = {kind: repr([each[kind] for each in objects]) for kind in ("jobs", "pods", "events", "nodes")}
-    pools = [(key, pool.status, pool.waiting, pool.spec) for key, pool in sim.gke.pools.all.items()]
+    found = {kind: [each[kind] for each in objects] for kind in ("jobs", "pods", "events", "nodes")}
     return found | {
-        "rows": repr(store.copy()),
-        "time": repr(store.now),
-        "pools": repr(pools),
-        "operations": repr(sim.gke.operations),
-        "reservations": repr([(name, record.shown) for name, record in sim.compute.reservations.items()]),
+        "rows": store,
+        "time": store.now,
+        "pools": [(key, pool.status, pool.waiting, pool.spec) for key, pool in sim.gke.pools.all.items()],
+        "operations": [(name, vars(record)) for name, record in sim.gke.operations.items()],
+        "reservations": [(name, record.shown) for name, record in sim.compute.reservations.items()],
     }
 
 

@@ -66,16 +66,16 @@ class Controller:
         try:
             if self.actions is None:
                 return _before(_plan(falcon, ear))
-            Applier(ear.port(falcon.store), EarClouds(falcon, ear)).apply(self.actions[0])
+            Applier(ear.port(falcon.store, "store"), EarClouds(falcon, ear)).apply(self.actions[0])
         except Pause:
             return evolve(self, heard=tuple(ear.heard))
         return _before(self.actions[1:])
 
-    def looks(self, falcon: Falcon) -> Iterator["Controller"]:
-        """Yield the controller after each further call of its look at a world, up to the plan."""
+    def looks(self, falcon: Falcon, known: dict[object, Heard]) -> Iterator["Controller"]:
+        """Yield the controller after each further call of its look at a world, up to the plan; *known*: its answers."""
         if self.actions is not None:
             return
-        ear = Ear(self.heard, most=None)
+        ear = Ear(self.heard, most=None, known=known)
         wanted = _plan(falcon, ear)
         for count in range(len(self.heard) + 1, len(ear.heard)):
             yield Controller(tuple(ear.heard[:count]))
@@ -85,7 +85,7 @@ class Controller:
 
 def _plan(falcon: Falcon, ear: "Ear") -> tuple[Action, ...]:
     """Look at a world through an ear; return what to do about it."""
-    store: Any = ear.port(falcon.store)
+    store: Any = ear.port(falcon.store, "store")
     wanted = plan(observe(store, EarClouds(falcon, ear), falcon.bounds, seconds=SECONDS, readers=Inline))
     return (*wanted.notes, *wanted.actions)
 
@@ -95,22 +95,26 @@ def _before(actions: tuple[Action, ...]) -> Controller:
 
 
 class Ear:
-    """Answers from memory; at *most* so many calls more (None: all) are made for real, and the next one is too much."""
+    """
+    Answers from memory; at *most* so many calls more (None: all) are made for real, and the next one is too much.
 
-    def __init__(self, heard: tuple[Heard, ...], most: int | None = 1) -> None:
+    What is *known* of a world that stands still is not asked again.
+    """
+
+    def __init__(
+        self, heard: tuple[Heard, ...], most: int | None = 1, known: dict[object, Heard] | None = None
+    ) -> None:
         self.heard = list(heard)
+        self._known = known
         self._place = 0
         self._most = None if most is None else len(heard) + most
 
-    def hear(self, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    def hear(self, port: str, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Return what a call answers."""
         if self._place == self._most:
             raise Pause
         if self._place == len(self.heard):
-            try:
-                self.heard.append(Heard(name, function(*arguments, **named)))
-            except CloudError as error:
-                self.heard.append(Heard(name, error=error))
+            self.heard.append(self._ask(port, name, lambda: function(*arguments, **named), arguments))
         found = self.heard[self._place]
         assert name == found.call, "the product asked another question after the same answers"
         self._place += 1
@@ -118,23 +122,39 @@ class Ear:
             raise found.error.with_traceback(None)
         return found.answer
 
-    def port(self, port: Any) -> Any:
-        """Return a port whose calls are heard here."""
-        return EarPort(port, self)
+    def _ask(self, port: str, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]) -> Heard:
+        if self._known is None:
+            return _answer(name, call)
+        question = (port, name, *(each if each.__hash__ else tuple(each) for each in arguments))
+        if question not in self._known:
+            self._known[question] = _answer(name, call)
+        return self._known[question]
+
+    def port(self, port: Any, name: str) -> Any:
+        """Return a port whose calls are heard here, by its name."""
+        return EarPort(port, name, self)
+
+
+def _answer(name: str, call: Callable[[], Any]) -> Heard:
+    try:
+        return Heard(name, call())
+    except CloudError as error:
+        return Heard(name, error=error)
 
 
 class EarPort:
     """Any port, its calls heard."""
 
-    def __init__(self, port: Any, ear: Ear) -> None:
+    def __init__(self, port: Any, name: str, ear: Ear) -> None:
         self._port = port
+        self._name = name
         self._ear = ear
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
         if name in CONSTANT:
             return found
-        return lambda *arguments, **named: self._ear.hear(name, found, *arguments, **named)
+        return lambda *arguments, **named: self._ear.hear(self._name, name, found, *arguments, **named)
 
 
 class EarClouds:
@@ -143,12 +163,12 @@ class EarClouds:
     def __init__(self, falcon: Falcon, ear: Ear) -> None:
         self._clouds = DirectClouds(falcon.sim)
         self._ear = ear
-        self.gke = ear.port(self._clouds.gke)
-        self.compute = ear.port(self._clouds.compute)
+        self.gke = ear.port(self._clouds.gke, "gke")
+        self.compute = ear.port(self._clouds.compute, "compute")
 
     def kubernetes(self, cluster: Cluster, info: ClusterInfo) -> Any:
         """Return one cluster's Kubernetes."""
-        return self._ear.port(self._clouds.kubernetes(cluster, info))
+        return self._ear.port(self._clouds.kubernetes(cluster, info), cluster.id)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -21,6 +21,7 @@ def brief(*rows: object) -> Falcon:
     )  # fmt: skip
     falcon = Falcon(*rows, tempo=tempo)  # type: ignore[arg-type]
     falcon.sim.default_workload = Workload(seconds=8)
+    falcon.sim.faults.depth = 0  # no answer of old is asked for
     return falcon
 
 
