@@ -8,7 +8,7 @@ The direct door: the product's ports met on a world, without sockets.
 
 import base64
 import binascii
-import json
+import marshal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,7 +19,7 @@ from google.protobuf import json_format
 
 from cloudsim.direct_kube import DirectKubernetes
 from cloudsim.errors import Hang, SimError
-from cloudsim.values import Json
+from cloudsim.values import Json, kept
 from cloudsim.world import World
 from falcon_rm.cloud.gke import SECOND_WORDINGS, live_pool, operation, pool_request, reworded
 from falcon_rm.core.actions import CreatePool
@@ -45,20 +45,35 @@ def translating(call: Call) -> Iterator[None]:
 
 
 @lru_cache(maxsize=5000)
-def pool_of(text: str) -> LivePool:
-    """Return a node pool from its JSON."""
-    return live_pool(json_format.Parse(text, container_v1.NodePool.pb(container_v1.NodePool())))
+def pool_of(kept: bytes) -> LivePool:
+    """Return a node pool from what `kept` made of its JSON."""
+    return live_pool(json_format.ParseDict(marshal.loads(kept), container_v1.NodePool.pb(container_v1.NodePool())))
 
 
 @lru_cache(maxsize=5000)
-def operation_of(text: str) -> Operation:
-    """Return an operation from its JSON."""
-    return operation(json_format.Parse(text, container_v1.Operation.pb(container_v1.Operation())))
+def operation_of(kept: bytes) -> Operation:
+    """Return an operation from what `kept` made of its JSON."""
+    return operation(json_format.ParseDict(marshal.loads(kept), container_v1.Operation.pb(container_v1.Operation())))
 
 
-def text_of(answer: Json) -> str:
-    """Return an answer as text that is equal for equal answers."""
-    return json.dumps(answer, sort_keys=True)
+@lru_cache(maxsize=5000)
+def cluster_of(kept: bytes, name: str) -> ClusterInfo:
+    """Return how to reach a cluster, from what `kept` made of its JSON; *name*: for errors."""
+    found = marshal.loads(kept)
+    certificate = str(found.get("masterAuth", {}).get("clusterCaCertificate", ""))
+    try:
+        pem = base64.b64decode(certificate, validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise CloudError(ErrorKind.UNKNOWN, f"certificate of {name}: {error}") from error
+    endpoints = found["controlPlaneEndpointsConfig"]
+    return ClusterInfo(
+        locations=tuple(found["locations"]),
+        ip_endpoint=found.get("endpoint"),
+        ca_certificate=pem or None,
+        dns_endpoint=endpoints.get("dnsEndpointConfig", {}).get("endpoint"),
+        workload_pool=found.get("workloadIdentityConfig", {}).get("workloadPool"),
+        gcs_fuse=found.get("addonsConfig", {}).get("gcsFuseCsiDriverConfig", {}).get("enabled", False),
+    )
 
 
 class DirectGke:
@@ -71,26 +86,13 @@ class DirectGke:
         """Return how to reach a cluster, and its own zones."""
         with translating("read"):
             found = self._gke.get_cluster(cluster.path)
-        certificate = str(found.get("masterAuth", {}).get("clusterCaCertificate", ""))
-        try:
-            pem = base64.b64decode(certificate, validate=True).decode("ascii")
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise CloudError(ErrorKind.UNKNOWN, f"certificate of {cluster.gke}: {error}") from error
-        endpoints = found["controlPlaneEndpointsConfig"]
-        return ClusterInfo(
-            locations=tuple(found["locations"]),
-            ip_endpoint=found.get("endpoint"),
-            ca_certificate=pem or None,
-            dns_endpoint=endpoints.get("dnsEndpointConfig", {}).get("endpoint"),
-            workload_pool=found.get("workloadIdentityConfig", {}).get("workloadPool"),
-            gcs_fuse=found.get("addonsConfig", {}).get("gcsFuseCsiDriverConfig", {}).get("enabled", False),
-        )
+        return cluster_of(kept(found), cluster.gke)
 
     def list_pools(self, cluster: Cluster) -> tuple[LivePool, ...]:
         """Return every node pool of a cluster."""
         with translating("read"):
             found = self._gke.list_node_pools(cluster.path)
-        return tuple(pool_of(text_of(pool)) for pool in found)
+        return tuple(pool_of(kept(pool)) for pool in found)
 
     def list_operations(self, project: str, location: str) -> tuple[Operation, ...]:
         """Return the operations that make node pools."""
@@ -99,7 +101,7 @@ class DirectGke:
         if found.missing_zones:
             raise CloudError(ErrorKind.UNKNOWN, f"operations of {', '.join(found.missing_zones)} are missing")
         creates = (item for item in found if item["operationType"] == "CREATE_NODE_POOL")
-        return tuple(operation_of(text_of(item)) for item in creates)
+        return tuple(operation_of(kept(item)) for item in creates)
 
     def create_pool(self, action: CreatePool) -> None:
         """Ask for a node pool; a wording that was refused for sure is changed once."""

@@ -107,7 +107,7 @@ class DirectKubernetes:
         more: str | None = None
         while True:
             with translating("read"):
-                page = self._kube.list(kind, namespace, labels, fields, PAGE, more)
+                page = self._kube.look(kind, namespace, labels, fields, PAGE, more)
             items += page["items"]
             more = page["metadata"].get("continue")
             if not more:

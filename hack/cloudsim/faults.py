@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import define, field, frozen
 
 from cloudsim.errors import Hang, KubeError, SimError
+from cloudsim.values import clone
 
 if TYPE_CHECKING:
     from cloudsim.world import World
@@ -114,11 +115,11 @@ class Faults:
         return None
 
     def remember(self, call: Call, answer: Any) -> None:
-        """Keep an answer to a read, which nobody changes, for a later stale one."""
+        """Keep a copy of an answer to a read for a later stale one."""
         if not self.depth:
             return
         key = (call.name, call.target, repr(call.arguments))
-        self.answers.setdefault(key, deque(maxlen=self.depth)).append(answer)
+        self.answers.setdefault(key, deque(maxlen=self.depth)).append(_copied(answer))
         if len(self.answers) > QUESTIONS:
             del self.answers[next(iter(self.answers))]
 
@@ -186,6 +187,11 @@ def attempt(world: "World", call: Call, act: Callable[..., Any]) -> None:
         carry_out(world, call, act)
     except (SimError, KubeError):
         return
+
+
+def _copied(answer: Any) -> Any:
+    """Return a copy of a Kubernetes List; other answers are nobody's but the caller's, who changes none."""
+    return clone(answer) if isinstance(answer, dict) else answer
 
 
 def error_of(fault: Fault) -> SimError | KubeError:

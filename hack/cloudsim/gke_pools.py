@@ -106,7 +106,7 @@ class Pools:
 
     def shown(self, pool: Pool) -> Json:
         """Return a pool as the API shows it."""
-        answer: Json = clone(pool.spec)
+        answer: Json = dict(pool.spec)
         link = f"{API}{pool.path}/nodePools/{pool.name}"
         answer |= {"status": pool.status, "locations": [pool.zone], "selfLink": link}
         if pool.message:

@@ -76,8 +76,15 @@ class Kube:
         continue_: str | None = None,
     ) -> Json:
         """Return a List object."""
+        with self.world.lock:
+            return cast(Json, clone(self.look(kind, namespace, label_selector, field_selector, limit, continue_)))
+
+    def look(
+        self, kind: str, namespace: str | None, labels: str, fields: str, limit: int | None, continue_: str | None
+    ) -> Json:
+        """Return a List object that holds the world's own objects, for one who reads them at once."""
         target = f"{self.cluster.path}/{namespace or '-'}/{kind}"
-        arguments = (kind, namespace, label_selector, field_selector, limit, continue_)
+        arguments = (kind, namespace, labels, fields, limit, continue_)
         return cast(Json, self.world.call(f"kube.list.{kind}", target, self._list, *arguments))
 
     def delete(self, kind: str, namespace: str | None, name: str, options: Json | None = None) -> Json:
@@ -175,7 +182,7 @@ class Kube:
         else:
             terms, field_list, version = requirements(labels), field_terms(kind, fields), str(self.store.version)
             items = [
-                {part: value for part, value in clone(obj).items() if part not in TYPE}
+                {part: value for part, value in obj.items() if part not in TYPE}
                 for key, obj in sorted(self.store.objects[kind].items())
                 if (namespace is None or kind in CLUSTER_WIDE or key[0] == namespace)
                 and matches(obj["metadata"].get("labels") or {}, terms)
@@ -183,7 +190,7 @@ class Kube:
             ]
         metadata: Json = {"resourceVersion": version}
         if limit and len(items) > limit:
-            metadata["continue"] = self._keep(version, items[limit:])
+            metadata["continue"] = self._keep(version, clone(items[limit:]))
             if not (labels or fields):
                 metadata["remainingItemCount"] = len(items) - limit
             items = items[:limit]

@@ -18,18 +18,23 @@ SUFFIXES = {
 
 def clone(value: Any) -> Any:
     """Return a copy of a JSON value that shares nothing with it."""
+    return marshal.loads(kept(value))
+
+
+def kept(value: Any) -> bytes:
+    """Return a JSON value as bytes that are equal for equal values, of which marshal makes it again."""
     try:
-        return marshal.loads(marshal.dumps(value, WITHOUT_REFERENCES))
+        return marshal.dumps(value, WITHOUT_REFERENCES)
     except ValueError:  # a word of an enum stands in it
-        return _clone(value)
+        return marshal.dumps(_plain(value), WITHOUT_REFERENCES)
 
 
-def _clone(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _clone(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clone(item) for item in value]
-    return value
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, str) else value
 
 
 def rfc3339(seconds: float) -> str:
