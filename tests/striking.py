@@ -52,6 +52,7 @@ class Seam:
         set_up = self.falcon.sim.faults.set_up
         set_up[:] = [fault for fault in set_up if not any(fault is mine for mine in self._faults)]
         self._keep()
+        self._faults = []
 
     def store(self) -> "StoreSeam":
         """Return the database behind the seam."""

@@ -73,10 +73,21 @@ class Inline(Executor):
         return future
 
 
+class Owned:
+    """A world that ends with the one Falcon that holds this."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __del__(self) -> None:
+        self._world.let_go()
+
+
 class Falcon:
     """One controller, its database and its clouds."""
 
     store: Any
+    owned: Owned | None = None  # the world of a fork
 
     def __init__(self, *clusters: Cluster, bounds: Bounds | None = None, tempo: Tempo | None = None) -> None:
         self.store = self.new_store()
@@ -109,8 +120,9 @@ class Falcon:
 
     def fork(self) -> "Falcon":
         """Return an independent copy of the whole world."""
+        store, sim, late = self.store.copy(), self.sim.fork(), self.late.copy()
         copied = copy(self)
-        copied.store, copied.sim, copied.late = self.store.copy(), self.sim.fork(), self.late.copy()
+        copied.store, copied.sim, copied.late, copied.owned = store, sim, late, Owned(sim)
         return copied
 
     def fingerprint(self) -> str:
