@@ -88,6 +88,8 @@ def _sorted(snapshot: Snapshot) -> Snapshot:
 
 
 def _sorted_view(view: ClusterView) -> ClusterView:
+    if not view.pods and not view.events:
+        return view
     pods = None if view.pods is None else tuple(sorted(view.pods, key=lambda pod: (pod.name, pod.uid)))
     if view.events is None:
         return evolve(view, pods=pods)

@@ -108,7 +108,7 @@ class World:
         return fork(self)
 
     def let_go(self) -> None:
-        """End a world that nobody looks at any more: its parts know each other, and would be found to be garbage late."""
+        """End a world that nobody looks at: its parts know each other, and would be found to be garbage late."""
         for part in (*self._kubes.values(), self.gke, self):
             part.__dict__.clear()
 
