@@ -313,3 +313,14 @@ def test_a_job_without_tpu_that_may_have_been_submitted_is_not_aborted_unseen() 
     falcon.reconnect("c1")
     falcon.settle(seconds=60)
     assert "Aborted" == falcon.state("j1")
+
+
+@pytest.mark.parametrize("ahead", [24 * HOUR, 10 * 365 * 24 * HOUR], ids=["a day", "years"])
+def test_a_next_try_that_no_pass_wrote_holds_nobody_up(ahead: float) -> None:
+    """By hand, or by longer back-offs than are in force now: its job waited, and told another time in each pass."""
+    falcon = Falcon()
+    falcon.submit("j1")
+    falcon.until_state("j1", "Pending/Waiting")
+    falcon.store.edit_job("j1", retry_at=falcon.store.now + ahead)
+    falcon.settle(seconds=HOUR)
+    assert "Succeeded" == falcon.state("j1")

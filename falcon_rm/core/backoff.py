@@ -3,6 +3,7 @@ How long a job keeps off a cluster on which its leases failed (design.md 3 and 4
 
 1. Worked out per job and cluster from the ledger, so that a change of cluster and back forgets nothing.
 2. Doubling and bounded; what was before the last run does not count.
+3. The row's `retry_at` says the same once more. One further ahead than any back-off is not Falcon's and says nothing.
 """
 
 from falcon_rm.core.model import Failure, Job
@@ -14,12 +15,11 @@ BACKOFF_ENDS = frozenset({"busy", "capacity", "quota", "full", "nodes", "broken"
 
 def backoff_until(job: Job, cluster_id: str, scene: Scene) -> float | None:
     """Return until when a job does not try a cluster again, worked out from its leases that failed there; None: now."""
-    bounds = scene.bounds
-    failed = failed_leases(job, cluster_id, scene)
+    now, failed = scene.snapshot.now, failed_leases(job, cluster_id, scene)
     until = max((failure.at for failure in failed), default=0.0) + backoff(len(failed), scene) if failed else 0.0
-    if job.cluster_id == cluster_id and job.retry_at is not None:
-        until = max(until, min(job.retry_at, scene.snapshot.now + bounds.backoff_max))
-    return until if until > scene.snapshot.now else None
+    if job.cluster_id == cluster_id and job.retry_at is not None and job.retry_at <= now + scene.bounds.backoff_max:
+        until = max(until, job.retry_at)
+    return until if until > now else None
 
 
 def failed_leases(job: Job, cluster_id: str, scene: Scene) -> list[Failure]:
