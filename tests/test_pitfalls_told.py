@@ -322,3 +322,26 @@ def test_audit_says_of_everything_what_it_is() -> None:
         ("pool created", "pool/c1/falcon-j1"),
     } <= about
     assert {"job", "pool"} == {subject.partition("/")[0] for _, subject in about}
+
+
+def test_retry_whose_release_is_stuck_says_why() -> None:
+    """An attempt must be gone before the next one may exist: the job waits for that, and is told on what (P105)."""
+    falcon = Falcon()
+    falcon.sim.scripts_by_job_id["j1"] = NEVER_ENDS
+    falcon.submit("j1", spec(max_retries=1))
+    falcon.until_state("j1", "Running")
+    denied = SimError("PERMISSION_DENIED", "no right to delete", 403)
+    fault = falcon.sim.faults.add(Fault("gke.delete_node_pool", error=denied, times=None))
+    path = falcon.clusters["c1"].path
+    falcon.sim.gke.pools.lose_node(path, falcon.sim.gke.pools.find(path, "falcon-j1").nodes[0])
+    falcon.until(lambda: falcon.job("j1").outcome == "Lost")
+    words = falcon.message("j1")
+    assert words.startswith("queued again (attempt 1 ended): lost with its infrastructure")
+    falcon.until(lambda: "the release is stuck" in falcon.message("j1"), seconds=falcon.bounds.release_timeout + 60)
+    assert f"{words}; the release is stuck: no right to delete" == falcon.message("j1")
+    version = falcon.job("j1").version
+    falcon.passes(20)
+    assert version == falcon.job("j1").version
+    falcon.sim.faults.remove(fault)
+    falcon.until(lambda: falcon.state("j1") == "Running" and falcon.job("j1").attempt == 2)
+    assert "the release is stuck" not in " ".join(event.message or "" for event in falcon.store.event_rows())

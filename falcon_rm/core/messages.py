@@ -112,15 +112,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "release-stuck": ("资源释放超时: {text}", "the release is stuck: {text}"),
 }
 
-UNREAD = re.compile(
+ADDED = re.compile(
     "(^|; )("
     + "|".join(
-        re.escape(sentence).replace(re.escape("{cluster}"), "[^;]*").replace(re.escape("{why}"), ".*")
-        for sentence in SENTENCES["unread"]
+        re.sub(r"\\{(why|text)\\}", ".*", re.escape(sentence)).replace(re.escape("{cluster}"), "[^;]*")
+        for key in ("unread", "release-stuck")
+        for sentence in SENTENCES[key]
     )
     + ")$"
 )
-"""That a cluster cannot be read, with all that follows it, at the end of a message of either language."""
+"""That a cluster cannot be read, or a release is stuck, and all that follows, at the end of a message."""
 
 EXACT_POSITIONS = 100
 NAMES_AHEAD = 5
@@ -140,9 +141,9 @@ class Messages:
         """Return the sentences that are there as one line."""
         return clean("; ".join(sentence for sentence in sentences if sentence))
 
-    def without_unread(self, message: str) -> str:
-        """Return a message that stands without the word that its cluster cannot be read."""
-        return UNREAD.sub("", message)
+    def without_added(self, message: str) -> str:
+        """Return a message that stands without the word that its cluster cannot be read, or its release is stuck."""
+        return ADDED.sub("", message)
 
     def queue(self, position: int, ahead: Sequence[tuple[str, str]]) -> str:
         """Return the queue's sentence; *ahead* has (actor, name) of the jobs before it, nearest to the slot first."""

@@ -14,7 +14,7 @@ from falcon_rm.core.machine import VANISHED, Phase, PoolSeen, WorkSeen
 from falcon_rm.core.messages import Messages, span
 from falcon_rm.core.model import Job, TaskSpec
 from falcon_rm.core.scene import ACQUIRING, Scene, work_name
-from falcon_rm.core.situation import pool_fault
+from falcon_rm.core.situation import is_stuck, pool_fault
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Outcome, Reason
 
 # --- while it goes on
@@ -28,6 +28,8 @@ def progress(case: Case) -> str | None:
         return None
     unread = PoolSeen.UNKNOWN is case.situation.pool or WorkSeen.UNKNOWN is case.situation.work
     text = end(case) if phase is Phase.ENDING else _standing(job, phase, case.scene, messages)
+    if phase is Phase.ENDING and not unread and is_stuck(job, phase, case.scene):
+        text = messages.join(text, stuck(case))
     if case.situation.pool is PoolSeen.STOPPING and phase in (*ACQUIRING, Phase.DISPATCHING):
         text = messages.join(text, messages.say("pool-stopping", pool=job.node_pool_name))
     if not unread:
@@ -178,7 +180,7 @@ def outcome(word: str, case: Case) -> str:
 
 def end(case: Case) -> str:
     """Return the text that was written with the outcome."""
-    return case.messages.without_unread(case.job.message or "")
+    return case.messages.without_added(case.job.message or "")
 
 
 def _submit_error(job: Job, scene: Scene) -> str:

@@ -301,7 +301,7 @@ def see_timing(job: Job, phase: Phase, work: WorkSeen, scene: Scene) -> Timing:
     if phase in (Phase.DISPATCHING, Phase.RUNNING):
         limit = job.timeout_seconds or 0  # below 0, by hand: none either
         return _late(limit > 0 and job.dispatched_at is not None and scene.age(job.dispatched_at) > limit)
-    return _see_release(job, phase, pool, scene)
+    return _see_release(job, phase, scene)
 
 
 def _creation_began(job: Job, pool: Pool | None, scene: Scene) -> float:
@@ -313,26 +313,39 @@ def _creation_began(job: Job, pool: Pool | None, scene: Scene) -> float:
     return claimed if pool.error else 0
 
 
-def _see_release(job: Job, phase: Phase, pool: Pool | None, scene: Scene) -> Timing:
+def _see_release(job: Job, phase: Phase, scene: Scene) -> Timing:
     """
     Return how the release goes: LATE when pods outlive their stop, OVERDUE when a stage takes too long.
 
     A retry is never overdue: an attempt must be gone before the next one may exist.
     """
-    submission = scene.submission_of(job)
-    stopped = submission.stop_at if submission else None
-    began = job.aborting_at if phase is Phase.ABORTING else job.finished_at
-    live = scene.work_of(job)
-    if stopped is None and (live is None or live.deleting):  # by others: there is nothing to ask, pods may be left
-        stopped = began
-    released = pool.idle_at if pool and pool.lease != job.id else None
     may_end_anyway = phase is Phase.ABORTING or job.outcome not in (Outcome.LOST, Outcome.YIELD)
-    stage = max((at for at in (began, stopped, released) if at is not None), default=None)
-    attempted = stopped is not None or released is not None
-    if may_end_anyway and attempted and scene.age(stage) > scene.bounds.release_timeout:
+    if may_end_anyway and is_stuck(job, phase, scene):
         return Timing.OVERDUE
+    stopped = _stopped_at(job, phase, scene)
     grace = job.task.grace_seconds if isinstance(job.task, TaskSpec) else 0
     return _late(stopped is not None and scene.age(stopped) > grace + scene.bounds.stop_extra)
+
+
+def is_stuck(job: Job, phase: Phase, scene: Scene) -> bool:
+    """Return whether a stage of a release that was asked for takes longer than its bound."""
+    pool, stopped = scene.pool_of(job), _stopped_at(job, phase, scene)
+    released = pool.idle_at if pool and pool.lease != job.id else None
+    stage = max((at for at in (_ended_at(job, phase), stopped, released) if at is not None), default=None)
+    attempted = stopped is not None or released is not None
+    return attempted and scene.age(stage) > scene.bounds.release_timeout
+
+
+def _stopped_at(job: Job, phase: Phase, scene: Scene) -> float | None:
+    """Return when the work was asked to stop; if others did, there is nothing to ask, and pods may be left."""
+    submission, live = scene.submission_of(job), scene.work_of(job)
+    stopped = submission.stop_at if submission else None
+    by_others = stopped is None and (live is None or live.deleting)
+    return _ended_at(job, phase) if by_others else stopped
+
+
+def _ended_at(job: Job, phase: Phase) -> float | None:
+    return job.aborting_at if phase is Phase.ABORTING else job.finished_at
 
 
 def _late(passed: bool) -> Timing:

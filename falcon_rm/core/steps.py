@@ -325,7 +325,10 @@ def _finish(case: Case) -> Action:
         failed = failed_leases(job, job.cluster_id or "", case.scene) if job.outcome == Outcome.YIELD else []
         retry_at = max(each.at for each in failed) + backoff(len(failed), case.scene) if failed else None
         columns: dict[str, Value] = {**BARE, "supply_mode": None, "retry_at": retry_at}
-        return case.change("tries again", to_status=status, to_reason=reason, columns=columns, frees_slot=True)
+        text = narrate.end(case)
+        return case.change(
+            "tries again", to_status=status, to_reason=reason, message=text, columns=columns, frees_slot=True
+        )
     text = "" if status is Status.SUCCEEDED else narrate.end(case)
     if case.situation.timing is Timing.OVERDUE:
         text = case.messages.join(text, narrate.stuck(case))
