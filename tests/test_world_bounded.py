@@ -9,12 +9,13 @@ from cloudsim.errors import KubeError, SimError
 from cloudsim.faults import Call, Fault
 from cloudsim.kube_refusals import denied, no_right, over_quota
 from cloudsim.workload import NEVER_ENDS
-from world import Falcon, Inline, cluster, spec
+from world import ZONE, Falcon, Inline, cluster, spec
 from world_acts import calls
 
 from falcon_rm import loop
 
 HOUR = 3600.0
+MACHINE = "ct6e-standard-4t"
 UPGRADE = SimError("FAILED_PRECONDITION", "Cluster is running incompatible operation operation-1.")
 MAY_NOT_DELETE = SimError("PERMISSION_DENIED", 'Required "container.clusters.update" permission(s) for "projects/p".')
 NO_SERVICES = denied("w", "no services for you", 403, "Forbidden")
@@ -324,3 +325,18 @@ def test_a_next_try_that_no_pass_wrote_holds_nobody_up(ahead: float) -> None:
     falcon.store.edit_job("j1", retry_at=falcon.store.now + ahead)
     falcon.settle(seconds=HOUR)
     assert "Succeeded" == falcon.state("j1")
+
+
+def test_a_waiter_that_can_never_start_takes_no_pool_from_others() -> None:
+    """Nodes that take longer than their bound are waited for: the pool that another waits for could not be this one."""
+    falcon = Falcon(cluster("c1", default_reservation="r"))
+    falcon.sim.add_reservation("p", ZONE, "r", MACHINE, 4)
+    falcon.sim.set_capacity(ZONE, "flex-start", MACHINE, 0)
+    falcon.submit("j1", spec("4x4", mode="flex-start"))
+    falcon.submit("j2", spec("4x8", mode="reservation"), actor="bob")
+    falcon.until_state("j1", "Pending/WaitingForNode")
+    assert "has 4 vm(s) in all" in falcon.message("j2")
+    let_pass(falcon, falcon.bounds.node_wait_flex + HOUR)
+    assert ("Pending/WaitingForNode", 1) == (falcon.state("j1"), falcon.job("j1").attempt), falcon.describe()
+    falcon.sim.set_capacity(ZONE, "flex-start", MACHINE, None)
+    falcon.until_state("j1", "Succeeded")

@@ -12,7 +12,9 @@ from falcon_rm.core import names, pods
 from falcon_rm.core.errors import classify
 from falcon_rm.core.live import LivePool, LiveWork, Pod
 from falcon_rm.core.machine import Chance, Phase, PoolSeen, Situation, Timing, WorkSeen
+from falcon_rm.core.messages import Messages
 from falcon_rm.core.model import Fault, Job, Pool, Submission, TaskSpec
+from falcon_rm.core.room import never
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus, Reason
 
@@ -363,13 +365,21 @@ OWN_PROGRESS = {PoolSeen.CREATING: 1, PoolSeen.UP: 2, PoolSeen.EMPTY: 2}
 
 
 def see_chance(job: Job, phase: Phase, pool: PoolSeen, scene: Scene) -> Chance:
-    """Return whether a free pool is further along, else whether another topology of this cluster waits."""
+    """Return whether a free pool is further along, else whether another topology waits that this cluster can start."""
     if phase not in (Phase.PROVISIONING, Phase.WAITING_FOR_NODE) or not isinstance(job.task, TaskSpec):
         return Chance.NONE
     if better_pool(job, pool, scene):
         return Chance.BETTER
     others = [other for other in scene.waiting.get(job.cluster_id or "", ()) if other.topology != job.topology]
-    return Chance.CONTESTED if any(other.topology != CPU_TOPOLOGY for other in others) else Chance.NONE
+    return Chance.CONTESTED if any(_is_startable(other, scene) for other in others) else Chance.NONE
+
+
+def _is_startable(waiting: Job, scene: Scene) -> bool:
+    """Return whether a job that waits needs machines, and its cluster could give them some day."""
+    view, task = scene.views.get(waiting.cluster_id or ""), waiting.task
+    if view is None or not isinstance(task, TaskSpec) or task.shape is None:
+        return False
+    return never(task, view, Messages(scene.bounds.language)) is None
 
 
 def better_pool(job: Job, pool: PoolSeen, scene: Scene) -> Pool | None:
