@@ -316,3 +316,17 @@ def test_flex_pool_without_a_row_is_entered_in_its_mode() -> None:
     falcon.submit("j1", spec("4x4", mode="flex-start"))
     falcon.until_state("j1", "Running")
     assert ({"falcon-x"}, "flex-start") == (pools_of_pods(falcon, "j1"), falcon.job("j1").supply_mode)
+
+
+def test_job_object_that_lost_its_annotation_is_still_its_jobs() -> None:
+    """An id that no label can spell stands in an annotation, which others may take away: the label tells as well."""
+    falcon = Falcon()
+    falcon.sim.default_workload = NEVER_ENDS
+    falcon.submit("Job_A/1")
+    falcon.until_state("Job_A/1", "Running")
+    (stripped,) = falcon.sim.kube(falcon.clusters["c1"].path).store.objects["jobs"].values()
+    stripped["metadata"]["annotations"] = {}
+    falcon.passes(20)
+    assert ("Running", 1) == (falcon.state("Job_A/1"), len(falcon.works())), falcon.describe()
+    falcon.store.delete_row("Job_A/1")
+    falcon.settle(seconds=600)

@@ -273,20 +273,22 @@ def _sweep_missing(ledger: Pool, scene: Scene, found: _Found, *, bears_name: boo
 
 
 def _sweep_works(view: ClusterView, scene: Scene, found: _Found) -> None:
-    for work in view.works or ():
-        if not scene.ours(view.cluster.id, work.name, work.labels):
-            continue
-        found.works += 1
-        why, orphan = _why_superfluous(work, view, scene)
+    works = [work for work in view.works or () if scene.ours(view.cluster.id, work.name, work.labels)]
+    found.works += len(works)
+    bare = any(names.JOB_ID not in work.annotations for work in works)  # others took it away: the label tells as well
+    labelled = {names.label_value(job.id): job for job in scene.snapshot.jobs} if bare else {}
+    for work in works:
+        told = work.annotations.get(names.JOB_ID)
+        job = scene.jobs.get(told) if told else labelled.get(_job_id(work))
+        why, orphan = _why_superfluous(work, job, view, scene)
         if why and not work.deleting:
             action = DeleteWork(view.cluster, work.name, work.uid, _job_id(work), _attempt(work), why, awaited=False)
             (found.orphans if orphan else found.actions).append(action)
             found.orphan_works += orphan
 
 
-def _why_superfluous(work: LiveWork, view: ClusterView, scene: Scene) -> tuple[str | None, bool]:
-    """Return why a Job of ours may go (None: it may not), and whether its job is missing or terminal."""
-    job: Job | None = scene.jobs.get(_job_id(work))
+def _why_superfluous(work: LiveWork, job: Job | None, view: ClusterView, scene: Scene) -> tuple[str | None, bool]:
+    """Return why a Job of ours may go (None: it may not), and whether its *job* is missing or terminal."""
     if job is None:
         return ("its job is gone or over", True) if _is_over(_job_id(work), scene) else (None, False)
     phase, attempt = scene.phases[job.id], _attempt(work)
