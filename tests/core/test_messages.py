@@ -46,6 +46,7 @@ SENDS = job("j1", "Pending/Dispatching", job_uid="uid-j1", dispatched_at=NOW - 4
 RUNS = job("j1", "Running")
 RUNS_ON_CPU = job("j1", "Running", task(CPU_TOPOLOGY, mode=None))
 STOPS = job("j1", "Aborting")
+LOST = job("j1", "Running", outcome="Lost", message="lost; the release is stuck: GKE said so before")
 BARE_STOP = job("j1", "Aborting", node_pool_name=None)
 LAST = job("j1", "Pending/Provisioning", pool_failures=2)
 
@@ -143,6 +144,12 @@ PROMISED = [
                        error=Fault(ErrorKind.BUSY, "GKE says no", NOW)), live(pool(STOPS), PoolStatus.STOPPING)),
      "用户中止; 资源释放超时: GKE says no",
      "Aborted by user; the release is stuck: GKE says no"),
+    ("Running",
+     snapshot(LOST, views=(view(live(pool(LOST)), looked_at=frozenset({"falcon-j1"})),),
+              pools=(pool(LOST, lease=None, idle_at=NOW - 901, state=PoolState.DELETING,
+                          error=Fault(ErrorKind.CLUSTER, "GKE says no", NOW)),)),
+     "lost; 资源释放超时: GKE says no",
+     "lost; the release is stuck: GKE says no"),
     # What is written with an outcome stands until the end, and is the end's message.
     ("Running",
      world(RUNS, pool(RUNS), live(pool(RUNS)), work(RUNS, FAILED), pod(RUNS, 0, "Failed", OOM)),
