@@ -13,6 +13,7 @@ from world import ZONE, Falcon, Inline, cluster, spec
 from world_acts import calls
 
 from falcon_rm import loop
+from falcon_rm.core.words import ClusterStatus
 
 HOUR = 3600.0
 MACHINE = "ct6e-standard-4t"
@@ -327,8 +328,9 @@ def test_a_next_try_that_no_pass_wrote_holds_nobody_up(ahead: float) -> None:
     assert "Succeeded" == falcon.state("j1")
 
 
-def test_a_waiter_that_can_never_start_takes_no_pool_from_others() -> None:
-    """Nodes that take longer than their bound are waited for: the pool that another waits for could not be this one."""
+@pytest.mark.parametrize("columns", [{}, {"default_reservation": None}, {"status": ClusterStatus.MAINTENANCE}], ids=str)
+def test_a_waiter_that_cannot_start_there_takes_no_pool_from_others(columns: dict[str, Any]) -> None:
+    """Nodes that take longer than their bound are waited for as long as giving their pool up would start nobody."""
     falcon = Falcon(cluster("c1", default_reservation="r"))
     falcon.sim.add_reservation("p", ZONE, "r", MACHINE, 4)
     falcon.sim.set_capacity(ZONE, "flex-start", MACHINE, 0)
@@ -336,6 +338,7 @@ def test_a_waiter_that_can_never_start_takes_no_pool_from_others() -> None:
     falcon.submit("j2", spec("4x8", mode="reservation"), actor="bob")
     falcon.until_state("j1", "Pending/WaitingForNode")
     assert "has 4 vm(s) in all" in falcon.message("j2")
+    falcon.register(cluster("c1", **{"default_reservation": "r", **columns}))
     let_pass(falcon, falcon.bounds.node_wait_flex + HOUR)
     assert ("Pending/WaitingForNode", 1) == (falcon.state("j1"), falcon.job("j1").attempt), falcon.describe()
     falcon.sim.set_capacity(ZONE, "flex-start", MACHINE, None)

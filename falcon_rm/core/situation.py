@@ -16,6 +16,7 @@ from falcon_rm.core.messages import Messages
 from falcon_rm.core.model import Fault, Job, Pool, Submission, TaskSpec
 from falcon_rm.core.room import never
 from falcon_rm.core.scene import ACQUIRING, Scene, fits
+from falcon_rm.core.tally import candidates
 from falcon_rm.core.words import CPU_TOPOLOGY, ErrorKind, Mode, Outcome, PoolState, PoolStatus, Reason
 
 LEAVING = frozenset({Phase.ENDING, Phase.ABORTING})
@@ -370,16 +371,16 @@ def see_chance(job: Job, phase: Phase, pool: PoolSeen, scene: Scene) -> Chance:
         return Chance.NONE
     if better_pool(job, pool, scene):
         return Chance.BETTER
-    others = [other for other in scene.waiting.get(job.cluster_id or "", ()) if other.topology != job.topology]
-    return Chance.CONTESTED if any(_is_startable(other, scene) for other in others) else Chance.NONE
+    return Chance.CONTESTED if _is_contested(job, scene) else Chance.NONE
 
 
-def _is_startable(waiting: Job, scene: Scene) -> bool:
-    """Return whether a job that waits needs machines, and its cluster could give them some day."""
-    view, task = scene.views.get(waiting.cluster_id or ""), waiting.task
-    if view is None or not isinstance(task, TaskSpec) or task.shape is None:
-        return False
-    return never(task, view, Messages(scene.bounds.language)) is None
+def _is_contested(job: Job, scene: Scene) -> bool:
+    """Return whether a job of another topology waits in this cluster, which could start it some day."""
+    cluster_id, messages = job.cluster_id or "", Messages(scene.bounds.language)
+    others = [each.task for each in scene.waiting.get(cluster_id, ()) if each.topology != job.topology]
+    kinds = {(each.tpu_type, each.shape, each.mode): each for each in others if isinstance(each, TaskSpec)}
+    takers = ((task, candidates(task, scene, messages)[0].get(cluster_id)) for task in kinds.values() if task.shape)
+    return any(view is not None and never(task, view, messages) is None for task, view in takers)
 
 
 def better_pool(job: Job, pool: PoolSeen, scene: Scene) -> Pool | None:
