@@ -13,6 +13,7 @@ A test that says nothing counts as one case. Tests of one property may say it on
 import gc
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -60,6 +61,11 @@ settings.register_profile(
 )
 settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_configure() -> None:
+    """Listen to SIGINT: a shell that runs tests in the background lets them ignore it, and all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from cloudsim.kube import Kube
 from cloudsim.kube_jobs import Jobs
 from cloudsim.values import Json
 from cloudsim.world import World
-from fingerprint import starts
+from fingerprint_clouds import starts
 from memory_store import MemoryStore
 
 from falcon_rm.cloud.rows import BACKS_OFF
