@@ -35,18 +35,25 @@ pytest_plugins = [
 ]
 
 LONGEST = (
-    "test_world_interleavings", "test_process_kills", "test_world_faults", "test_world_everywhere", "test_sameness",
-    "test_contract_jobs", "test_real_demo", "test_world_stale", "test_world_lives", "test_store_convergence",
-    "test_world_pairs_5", "test_world_pairs_6", "test_store_locks", "test_world_pairs_2", "test_coverage",
-    "test_store_loss", "test_world_pairs_1", "test_process_demo", "test_world_crashes", "test_store_values",
-    "test_world_everywhere_later", "test_store_faults", "test_real_deploy", "test_process_signals",
-    "test_process_wedge", "test_world_stale_between", "test_world_pairs_3", "test_real_tokens", "test_usage_world",
-    "test_store_refusals", "test_world_pairs_4", "test_world_faults_between", "test_process_telemetry",
-    "test_life_of_a_job", "test_pools_that_fail", "test_wrapper", "test_process_life", "test_world_intents",
-    "test_real_manifests", "test_plan_properties", "test_contract_objects", "test_work_that_fails",
-    "test_store_mysql",
+    "test_world_lives", "test_process_kills", "test_world_everywhere", "test_real_demo", "test_world_interleavings",
+    "test_world_faults", "test_contract_jobs", "test_sameness", "test_store_locks", "test_world_pairs_6",
+    "test_store_loss", "test_store_convergence", "test_store_values", "test_world_pairs_5", "test_real_deploy",
+    "test_process_signals", "test_process_demo", "test_process_wedge", "test_store_faults", "test_real_tokens",
+    "test_world_crashes", "test_store_contract", "test_coverage", "test_process_telemetry", "test_world_stale",
+    "test_process_life", "test_clusters_and_sweep", "test_world_pairs_2", "test_readme", "test_world_pairs_4",
+    "test_wrapper", "test_contract_objects", "test_world_pairs_1", "test_store_refusals",
+    "test_world_everywhere_later", "test_work_that_fails", "test_size", "test_kube_table",
+    "test_world_faults_between", "test_store_mysql", "test_wire", "test_real_manifests", "test_contract_placing",
+    "test_life_of_a_job", "test_contract_refusals", "test_usage_world", "test_cli_check", "test_real_run",
+    "test_world_bounded", "test_store_size", "test_world_intents", "test_process_start", "test_pools_that_fail",
+    "test_process_pass", "test_world_pairs_3", "test_contract_tables", "test_plan_properties", "test_process_input",
+    "test_iam", "test_store_race", "test_schema", "test_world_stale_between", "test_kube", "test_serve", "test_brake",
+    "test_contract_lists", "test_pitfalls_capacity", "test_pitfalls_told",
 )  # fmt: skip
-"""Files that take the longest, as measured: they begin first, so that no worker is left alone with one in the end."""
+"""
+Files that take the longest, as measured: they begin first, so that no worker is left alone with one in the end. Those
+that compute and those that wait for servers take turns, so that the cores have work all the while.
+"""
 
 # dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
 settings.register_profile("dev", deadline=None)
