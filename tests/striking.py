@@ -71,6 +71,7 @@ class Seam:
         self._keep()
         for site, written, call in calls:
             number = len(self.sites)
+            assert number not in self.planned, f"a fault at {site.name} that would not have struck"
             self.fork_before.append(len(self.forks) - 1)
             self.sites.append(site if site.number == number else evolve(site, number=number))
             self.written.append(written)
