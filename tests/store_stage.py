@@ -98,6 +98,11 @@ class Stage:
         sql = "SELECT id FROM information_schema.processlist WHERE user = %s AND command LIKE %s"
         return [int(str(number)) for (number,) in self.hands.others.rows(sql, (self.falcon.user, command))]
 
+    def held_up(self) -> int:
+        """Return how many connections to the server wait for a lock on rows."""
+        ((_, count),) = self.hands.others.rows("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+        return int(str(count))
+
     def struck(
         self,
         plays: Sequence[Play],

@@ -101,7 +101,7 @@ def test_killed_while_it_waits(stage: Stage, record: Record, proof: Proof, what:
         lock = ("BEGIN", f"SELECT * FROM {table} FOR UPDATE")
         with session(stage.hands.others.address, *lock), ThreadPoolExecutor(1) as pool:
             playing = pool.submit(at_once, plays)
-            becomes(lambda plays=plays: len(stage.connections("Query")) == len(plays))  # type: ignore[misc]
+            becomes(lambda plays=plays: stage.held_up() == len(plays))  # type: ignore[misc]
             for number in stage.connections("Query"):
                 stage.hands.others.rows(f"{what} {number}")
             answers = playing.result(PATIENCE)
@@ -145,7 +145,7 @@ def test_deadlocks(stage: Stage, record: Record, proof: Proof) -> None:
             ThreadPoolExecutor(1) as pool,
         ):
             playing = pool.submit(at_once, plays)
-            becomes(lambda: stage.connections("Query"))
+            becomes(stage.held_up)
             with other.cursor() as cursor:
                 cursor.execute(first.format(key=play.key))
             answers = playing.result(PATIENCE)
