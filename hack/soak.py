@@ -1,6 +1,7 @@
 """
 Plays seeded lives for as many ticks as asked for, on every core; then two controllers in all orders, more lives under
-every pair of faults and every sequence of intents, and Hypothesis by its `soak` profile.
+every pair of faults and every sequence of intents, convergence from the whole product of all words of a world, and
+Hypothesis by its `soak` profile.
 
 1. A seed that fails is printed with its shrunk script and the command that plays it again; the others go on.
 2. Exit code 1 if anything failed.
@@ -13,17 +14,22 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "hack")]
 
-from interleavings import Exploration  # noqa: E402 - found by the path above
+from everywhere import PHASES, Rest, planted, prove, whole_of  # noqa: E402 - found by the path above
+from interleavings import Exploration  # noqa: E402
 from lives import Violation, play  # noqa: E402
 from paired import NAMES, prove_pairs  # noqa: E402
 from scenarios import LIVES  # noqa: E402
 from test_world_intents import MORE, every_sequence  # noqa: E402
 from test_world_interleavings import SCENARIOS, SWITCHES  # noqa: E402
+from walk import Walk  # noqa: E402
+
+from falcon_rm.core.words import Mode  # noqa: E402
 
 TICKS, JOBS = 200, 12
 CROWD_TICKS, CROWD_JOBS, CROWD_EVERY = 2000, 200, 100
@@ -96,6 +102,13 @@ def orders(name: str, switches: int | None, count: int) -> str:
     return str(Exploration(SCENARIOS[name], switches).explore(count))
 
 
+def worlds(phase: str, mode: Mode) -> str:
+    """Walk from every world of a phase to its rest; return how many were met, and the longest chain."""
+    walk = Walk(Rest())
+    longest = prove(planted(whole_of(phase, mode)), walk)
+    return f"{len(walk.proved)} worlds, at most {longest} passes"
+
+
 def deeper() -> int:
     """Prove more of it, one task a core; return how much of it failed."""
     tasks: dict[str, partial[str]] = {
@@ -108,6 +121,8 @@ def deeper() -> int:
         tasks[f"intents, {name}, a pass after each"] = partial(intents, name, passes=True)
     for name in sorted(LIVES.keys() - NAMES):
         tasks[f"every pair of faults, {name}"] = partial(pairs, name)
+    for phase, mode in product(PHASES, Mode):
+        tasks[f"every world, {phase}, {mode}"] = partial(worlds, phase, mode)
     failed, began = 0, time.monotonic()
     with ProcessPoolExecutor(os.cpu_count(), max_tasks_per_child=1) as pool:
         proofs = {pool.submit(task): what for what, task in tasks.items()}

@@ -58,6 +58,12 @@ def worlds_of(phase: str) -> list[Plant]:
     return core + [Plant(*words) for words in pairs(TABLES) if words[0] == phase]
 
 
+def whole_of(phase: str, mode: Mode) -> Iterator[Plant]:
+    """Yield the whole product of the tables for one phase and mode: what hack/soak plants."""
+    for words in product((phase,), *TABLES[1:5], (mode,), *TABLES[6:]):
+        yield Plant(*words)
+
+
 @cache
 def pairs(tables: tuple[tuple[Any, ...], ...]) -> list[tuple[Any, ...]]:
     """Return rows with one word of each table, such that every two words of two tables stand together in one."""
@@ -170,9 +176,9 @@ def prove(worlds: Iterable[tuple[str, Falcon, int]], walk: Walk) -> int:
     return longest
 
 
-def of_one_job(phase: str) -> Iterator[tuple[str, Falcon, int]]:
-    """Yield the worlds of a phase for `prove`."""
-    yield from ((str(world), plant(world), most_passes(world)) for world in worlds_of(phase))
+def planted(worlds: Iterable[Plant]) -> Iterator[tuple[str, Falcon, int]]:
+    """Yield worlds of one job for `prove`."""
+    yield from ((str(world), plant(world), most_passes(world)) for world in worlds)
 
 
 def two_jobs() -> Walk:
@@ -197,7 +203,7 @@ def golden() -> dict[str, int]:
 
 def write_golden() -> None:
     """Write the longest chains anew."""
-    chains = {phase: prove(of_one_job(phase), Walk(Rest())) for phase in PHASES}
+    chains = {phase: prove(planted(worlds_of(phase)), Walk(Rest())) for phase in PHASES}
     chains |= {other: prove(of_two_jobs(other), two_jobs()) for other in OTHERS}
     GOLDEN.write_text("".join(f"{name}: {passes}\n" for name, passes in chains.items()), encoding="utf-8")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from everywhere import OTHERS, Rest, golden, of_one_job, of_two_jobs, prove, two_jobs
+from everywhere import OTHERS, Rest, golden, of_two_jobs, planted, prove, two_jobs, worlds_of
 from walk import Walk
 
 PHASES = (
@@ -16,7 +16,7 @@ PHASES = (
 def test_every_world_comes_to_rest(phase: str, proof: Callable[[int, int], None]) -> None:
     """Whatever a phase is planted with, and however the clouds choose, in no more passes than were reviewed."""
     walk = Walk(Rest())
-    assert golden()[phase] == prove(of_one_job(phase), walk)
+    assert golden()[phase] == prove(planted(worlds_of(phase)), walk)
     proof(walk.passes, len(walk.proved))
 
 
