@@ -2,83 +2,42 @@
 The same world gives the same plan (proof.md R11): in whatever order its parts come, however a process hashes, and
 however often the plan is carried out.
 
-1. The worlds are all of R2's (everywhere.py), and as many drawn from all words of all tables (planted.py).
-2. Every world is planned here and in one of twenty processes that hash otherwise; what `plan -o json` prints must be
-   equal to the byte.
+Every world of planned_worlds.py is planned here and in one of twenty processes that hash otherwise; what `plan -o json`
+prints must be equal to the byte.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from hashlib import sha256
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 from attrs import evolve
 from cloudsim.direct import DirectClouds
-from everywhere import TABLES, worlds_of
-from planted import PHASES, Plant, plant
+from planned_worlds import digest, look, share, worlds, worlds_of_everywhere
+from planted import Plant, plant
 from test_plan_properties import shuffled
 from walk import calls
-from world import Falcon, Inline
+from world import Falcon
 from world_key import key_of
 
-from falcon_rm import report, review
 from falcon_rm.apply import Applier
 from falcon_rm.core.model import Snapshot
 from falcon_rm.core.plan import Plan, plan
-from falcon_rm.observe import observe
 
 HASH_SEEDS = range(1, 21)
-DRAWN = 10_000
-ROOT = Path(__file__).resolve().parent.parent
-IN_ANOTHER_PROCESS = """
-import sys
-from test_sameness import digest, look, plan, plant, share
-print(digest(plan(look(plant(world))) for world in share(int(sys.argv[1]))))
-"""
-
-
-@cache
-def worlds() -> tuple[Plant, ...]:
-    """Return all worlds."""
-    chance = Random(11)
-    drawn = [Plant(*(chance.choice(table) for table in TABLES)) for _ in range(DRAWN)]
-    return (*(world for phase in PHASES for world in worlds_of(phase)), *drawn)
-
-
-def share(number: int) -> tuple[Plant, ...]:
-    """Return the worlds that fall to one of the processes."""
-    return worlds()[number :: len(HASH_SEEDS)]
-
-
-def look(falcon: Falcon) -> Snapshot:
-    """Return what a pass sees of a world."""
-    return observe(falcon.store, DirectClouds(falcon.sim), falcon.bounds, seconds=30, readers=Inline)
-
-
-def shown(wanted: Plan) -> str:
-    """Return what `plan -o json` prints."""
-    return report.as_json(review.data(wanted, {"c1": "c1"}))
-
-
-def digest(plans: Iterable[Plan]) -> str:
-    """Return a digest of plans, as they are printed."""
-    told = sha256()
-    for each in plans:
-        told.update(shown(each).encode())
-    return told.hexdigest()
+TESTS = Path(__file__).resolve().parent
+ELSEWHERE = TESTS / "planned_worlds.py"
 
 
 def elsewhere() -> Iterator[subprocess.Popen[str]]:
     """Start the processes, each with a hash seed of its own."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(ROOT / "hack"), str(ROOT / "tests" / "core")])
+    path = os.pathsep.join(map(str, (TESTS.parent, TESTS.parent / "hack")))
     for number, seed in enumerate(HASH_SEEDS):
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": str(seed)}
-        command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(number)]
+        command = [sys.executable, str(ELSEWHERE), str(number), str(len(HASH_SEEDS))]
         yield subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
@@ -97,7 +56,7 @@ def test_plan_is_the_same_to_the_byte_in_every_process(
     for number, process in enumerate(elsewhere()):
         with process:
             there, _ = process.communicate(timeout=600)
-        here = [made for _, _, made in planned[number :: len(HASH_SEEDS)]]
+        here = [made for _, _, made in planned[share(number, len(HASH_SEEDS))]]
         assert digest(here) == there.strip(), f"under hash seed {HASH_SEEDS[number]}"
         executed += len(here)
     proof(len(worlds()), executed)
@@ -117,7 +76,7 @@ def test_plan_is_the_same_in_any_order(
 def test_plan_that_is_carried_out_twice_is_carried_out_once(proof: Callable[[int, int], None]) -> None:
     """What a plan did is not done again: only the error that the second call answered is written down."""
     executed = 0
-    for world in worlds()[: -DRAWN or None]:
+    for world in worlds_of_everywhere():
         falcon = plant(world)
         wanted = plan(look(falcon))
         if calls(wanted):
@@ -127,7 +86,7 @@ def test_plan_that_is_carried_out_twice_is_carried_out_once(proof: Callable[[int
         carry_out(wanted, falcon)
         assert once == without_errors(falcon), str(world)
         executed += 1
-    proof(len(worlds()) - DRAWN, executed)
+    proof(len(worlds_of_everywhere()), executed)
 
 
 def carry_out(wanted: Plan, falcon: Falcon) -> None:
