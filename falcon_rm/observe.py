@@ -209,10 +209,9 @@ class _Reader:
                 view = evolve(view, room_problem=error.text)
         kube = self.clouds.kubernetes(self.cluster, info)
         try:
-            view = self._read_kubernetes(kube, view)
+            return self._read_kubernetes(kube, view)
         except CloudError as error:
-            return evolve(view, works=None, pods=None, problem=f"Kubernetes: {error.text}")
-        return view
+            return evolve(view, problem=f"Kubernetes: {error.text}")
 
     def _pools(self) -> tuple[LivePool, ...]:
         """Return the cluster's pools; asked for again if one that was seen is missing."""
@@ -276,19 +275,16 @@ class _Reader:
             for job, phase in self.jobs
             if self._looks_at_pods(job, phase, by_name.get(work_name(job)))
         }
-        view = evolve(view, works=works)
-        if looked:
-            view = evolve(view, pods=self._pods(kube, sorted(looked)), looked_at=frozenset(looked))
-            slow = self._slow(looked, by_name, view)
-            view = evolve(view, events=self._events(kube, slow) if slow else ())
-        nodes_of = self._looks_at_nodes(view)
-        if nodes_of:
-            ready = kube.list_ready_nodes(sorted(nodes_of))
-            counts = dict.fromkeys(nodes_of, 0)
-            for pool in ready.values():
-                counts[pool] = counts.get(pool, 0) + 1
-            view = evolve(view, ready_nodes=counts)
-        return view
+        found = self._pods(kube, sorted(looked)) if looked else None
+        slow = self._slow(looked, by_name, found or ())
+        return evolve(
+            view,
+            works=works,
+            looked_at=frozenset(looked),
+            pods=found,
+            events=self._events(kube, slow) if slow else (),
+            ready_nodes=self._ready_nodes(kube, view.pools or (), looked),
+        )
 
     def _works(self, kube: Kubernetes) -> tuple[LiveWork, ...]:
         """Return our Jobs; asked for again if one whose UID is in a row is missing."""
@@ -324,24 +320,30 @@ class _Reader:
         failed = "Failed" in work.conditions and work.conditions["Failed"].status
         return phase is not Phase.RUNNING or failed or is_short(work)
 
-    def _slow(self, looked: Mapping[str, Job], works: Mapping[str, LiveWork], view: ClusterView) -> Collection[str]:
+    def _slow(self, looked: Mapping[str, Job], works: Mapping[str, LiveWork], found: Sequence[Pod]) -> Collection[str]:
         """Return names of Jobs and pods whose events may say why they do not start."""
         slow: list[str] = []
         for name, job in looked.items():
-            seen = [pod for pod in view.pods or () if pod.work == name]
+            seen = [pod for pod in found if pod.work == name]
             starting = name in works and phase_of(job) is Phase.DISPATCHING
             if starting and pods.count_running(seen) < works[name].parallelism:
                 slow += [name, *(pod.name for pod in seen if pod.phase == "Pending")]
         return slow
 
-    def _looks_at_nodes(self, view: ClusterView) -> set[str]:
+    def _ready_nodes(self, kube: Kubernetes, listed: Sequence[LivePool], looked: Collection[str]) -> Mapping[str, int]:
+        """Return how many nodes are Ready, by pool, of those whose nodes decide."""
+        counts = dict.fromkeys(self._looks_at_nodes(listed, looked), 0)
+        if counts:
+            for pool in kube.list_ready_nodes(sorted(counts)).values():
+                counts[pool] = counts.get(pool, 0) + 1
+        return counts
+
+    def _looks_at_nodes(self, listed: Sequence[LivePool], looked: Collection[str]) -> set[str]:
         """Return the pools whose nodes decide: of acquiring jobs, of running ones short of pods, and the free ones."""
-        up = {pool.name for pool in view.pools or () if pool.status is not PoolStatus.STOPPING}
+        up = {pool.name for pool in listed if pool.status is not PoolStatus.STOPPING}
         wanted = {job.node_pool_name for job, phase in self.jobs if phase in ACQUIRING}
         wanted |= {
-            job.node_pool_name
-            for job, phase in self.jobs
-            if phase is Phase.RUNNING and work_name(job) in view.looked_at
+            job.node_pool_name for job, phase in self.jobs if phase is Phase.RUNNING and work_name(job) in looked
         }
         wanted |= {pool.name for pool in self.ledger.values() if pool.lease is None and pool.state is PoolState.ACTIVE}
         return {name for name in wanted if name in up and name is not None}
