@@ -10,6 +10,7 @@ The seam every call passes: it writes the call down, and lets a fault that was s
 """
 
 import copy
+import marshal
 from collections import deque
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import define, field, frozen
 
 from cloudsim.errors import Hang, KubeError, SimError
-from cloudsim.values import clone
+from cloudsim.values import kept
 
 if TYPE_CHECKING:
     from cloudsim.world import World
@@ -86,8 +87,8 @@ class Faults:
     answers: dict[tuple[str, str, str], deque[Any]] = field(factory=dict)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Faults":
-        kept = {key: deque(answers, answers.maxlen) for key, answers in self.answers.items()}
-        return Faults(copy.deepcopy(self.set_up, memo), self.depth, kept)
+        answers = {key: deque(known, known.maxlen) for key, known in self.answers.items()}
+        return Faults(copy.deepcopy(self.set_up, memo), self.depth, answers)
 
     def add(self, fault: Fault) -> Fault:
         """Set a fault; returns it, so that a test can ask how often it struck."""
@@ -115,18 +116,21 @@ class Faults:
         return None
 
     def remember(self, call: Call, answer: Any) -> None:
-        """Keep a copy of an answer to a read for a later stale one."""
+        """Keep an answer to a read for a later stale one."""
         if not self.depth:
             return
         key = (call.name, call.target, repr(call.arguments))
-        self.answers.setdefault(key, deque(maxlen=self.depth)).append(_copied(answer))
+        self.answers.setdefault(key, deque(maxlen=self.depth)).append(_kept(answer))
         if len(self.answers) > QUESTIONS:
             del self.answers[next(iter(self.answers))]
 
     def earlier(self, call: Call, back: int) -> Any | None:
         """Return an earlier answer to the same call, or None if there was none."""
-        kept = self.answers.get((call.name, call.target, repr(call.arguments)))
-        return kept[max(0, len(kept) - back)] if kept else None
+        known = self.answers.get((call.name, call.target, repr(call.arguments)))
+        if not known:
+            return None
+        answer = known[max(0, len(known) - back)]
+        return marshal.loads(answer) if isinstance(answer, bytes) else answer
 
 
 @frozen
@@ -189,9 +193,9 @@ def attempt(world: "World", call: Call, act: Callable[..., Any]) -> None:
         return
 
 
-def _copied(answer: Any) -> Any:
-    """Return a copy of a Kubernetes List; other answers are nobody's but the caller's, who changes none."""
-    return clone(answer) if isinstance(answer, dict) else answer
+def _kept(answer: Any) -> Any:
+    """Return a Kubernetes List as bytes; other answers are nobody's but the caller's, who changes none."""
+    return kept(answer) if isinstance(answer, dict) else answer
 
 
 def error_of(fault: Fault) -> SimError | KubeError:

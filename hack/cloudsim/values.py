@@ -2,7 +2,7 @@
 
 import marshal
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -37,11 +37,13 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
+@lru_cache(maxsize=10_000)
 def rfc3339(seconds: float) -> str:
     """Return a time as Google Cloud writes it, with microseconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@lru_cache(maxsize=10_000)
 def kube_time(seconds: float) -> str:
     """Return a time as Kubernetes writes it, in whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
