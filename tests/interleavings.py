@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from laws import check
 from legitimate import problems
 from stepping import Controller, Heard
+from walk import OF_CLOUDS
 from world import Falcon
 
 from falcon_rm.core.words import PoolState
@@ -110,6 +111,7 @@ class Exploration:
     worlds: dict[object, World] = field(factory=dict)
     by_mark: dict[object, World] = field(factory=dict)
     controllers: dict[str, Controller] = field(factory=dict)
+    order: dict[Controller, int] = field(factory=dict)  # in which they were met: equal in every run
     ended: set[str] = field(factory=set)
 
     def explore(self, count: int) -> Explored:
@@ -139,7 +141,7 @@ class Exploration:
                 if self.switches is None or so_far <= self.switches:
                     rest = all(each.idle for each in chosen)
                     found = self.by_mark[after.mark, after.acted] if rest else after
-                    yield found, tuple(sorted(chosen, key=id)), so_far
+                    yield found, tuple(sorted(chosen, key=self.order.__getitem__)), so_far
 
     def _changes(
         self, world: World, controllers: tuple[Controller, ...]
@@ -180,11 +182,15 @@ class Exploration:
 
     def _called(self, world: World, ready: Controller) -> Move:
         """Let a controller make its next call; hold what it did against what may be done."""
-        falcon = world.falcon.fork()
-        falcon.sim.random.seed(f"{falcon.store.now} {about(ready)}")
+        of_clouds = any(isinstance(each, OF_CLOUDS) for each in (ready.actions or ())[:1])
+        falcon = world.falcon.fork() if of_clouds else world.falcon.fork_rows()
+        if of_clouds:
+            falcon.sim.random.seed(f"{falcon.store.now} {about(ready)}")
         effects = len(falcon.sim.effects)
         after = ready.step(falcon)
-        for call in falcon.sim.effects[effects:]:
+        asked = falcon.sim.effects[effects:]
+        assert of_clouds or not asked, f"{asked} by what changes rows alone"
+        for call in asked:
             if call.name == "gke.delete_node_pool":
                 row = falcon.ledger(call.target.rsplit("/", 1)[-1])
                 assert row.lease is None and row.state is not PoolState.ACTIVE, f"a live pool was deleted: {row}"
@@ -209,7 +215,9 @@ class Exploration:
         return known
 
     def _same(self, controller: Controller) -> Controller:
-        return self.controllers.setdefault(controller.key(), controller)
+        known = self.controllers.setdefault(controller.key(), controller)
+        self.order.setdefault(known, len(self.order))
+        return known
 
     def _world(self, falcon: Falcon, *, acted: bool) -> World:
         """Return the one world like this; a new one is held against the laws, and must come to its end."""
@@ -219,7 +227,7 @@ class Exploration:
             self.by_mark.setdefault((world.mark, acted), world)
             check(falcon)
             hold_ends(falcon, self.scenario)
-            come_to_an_end(falcon, self.scenario, self.ended)
+            come_to_an_end(world, self.scenario, self.ended)
         return known
 
 
@@ -251,14 +259,14 @@ def hold_ends(falcon: Falcon, scenario: Scenario) -> None:
             assert falcon.state(job.id) in scenario.ends[job.id], falcon.describe()
 
 
-def come_to_an_end(falcon: Falcon, scenario: Scenario, worlds: set[str]) -> None:
+def come_to_an_end(world: World, scenario: Scenario, ended: set[str]) -> None:
     """Leave a world to one new controller until every job is over and nothing is left, unless one like it was."""
-    if falcon.fingerprint() in worlds:
+    if world.mark in ended:
         return
-    falcon = falcon.fork()
+    falcon, mark = world.falcon.fork(), world.mark
     limit = falcon.store.now + LIMIT_SECONDS
-    while (mark := falcon.fingerprint()) not in worlds:
-        worlds.add(mark)
+    while mark not in ended:
+        ended.add(mark)
         if falcon.is_over() and not falcon.leftovers():
             hold_ends(falcon, scenario)
             assert not problems(falcon), problems(falcon)
@@ -266,3 +274,4 @@ def come_to_an_end(falcon: Falcon, scenario: Scenario, worlds: set[str]) -> None
         assert falcon.store.now < limit, falcon.describe()
         falcon.go_on(falcon.step())
         check(falcon)
+        mark = falcon.fingerprint()

@@ -92,6 +92,8 @@ SUBMITS = (
     Way("never ends", does(NEVER_ENDS)),
     Way("denied", is_denied),
 )
+OF_CLOUDS = (CreatePool, DeletePool, SubmitWork, ResumeWork, DeleteWork)
+"""The actions that ask the clouds for something; all others change rows alone."""
 AS_IT_IS = (Way("as it is", as_it_is),)
 
 
@@ -207,6 +209,4 @@ class Walk:
 
 def calls(wanted: Plan) -> bool:
     """Return whether a plan asks the clouds for anything."""
-    return any(
-        isinstance(each, CreatePool | DeletePool | SubmitWork | ResumeWork | DeleteWork) for each in wanted.actions
-    )
+    return any(isinstance(each, OF_CLOUDS) for each in wanted.actions)

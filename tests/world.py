@@ -125,6 +125,12 @@ class Falcon:
         copied.store, copied.sim, copied.late, copied.owned = store, sim, late, Owned(sim)
         return copied
 
+    def fork_rows(self) -> "Falcon":
+        """Return a copy with a database of its own, for what changes rows alone: its clouds stay those of this one."""
+        copied = copy(self)
+        copied.store, copied.late = self.store.copy(), self.late.copy()
+        return copied
+
     def fingerprint(self) -> str:
         """Return what of this world can influence its future; equal for worlds whose futures are equal."""
         return fingerprint(self)
