@@ -56,13 +56,18 @@ class State:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect no garbage in a run that makes ten thousands of worlds, which end without it, but once behind it."""
+    """
+    Collect no garbage in a run that makes ten thousands of worlds, which end without it, but once behind it.
+
+    What is left then is what was proved, and stays: no collection looks through it again.
+    """
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
         gc.collect()
+        gc.freeze()
 
 
 def begin(scenario: Scenario) -> State:
