@@ -1,4 +1,4 @@
-"""Convergence from every world of a job that runs, leaves or is over, and from worlds of two jobs (proof.md R2)."""
+"""Convergence from every world of a job that waits no more, and from worlds of two jobs (proof.md R2)."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ from everywhere import OTHERS, Rest, golden, of_two_jobs, planted, prove, two_jo
 from walk import Walk
 
 PHASES = (
+    "provisioning", "waiting for node", "dispatching", "dispatched",
     "running", "ending well", "ending badly", "ending unsent", "ending late", "ending lost", "yielding", "aborting",
     "aborting, holds nothing", "succeeded", "failed", "no row",
 )  # fmt: skip
