@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from attrs import field, frozen
 from google.cloud import container_v1
 from google.protobuf import json_format
 
@@ -76,6 +77,26 @@ def cluster_of(kept: bytes, name: str) -> ClusterInfo:
     )
 
 
+@frozen
+class Asked:
+    """A request for a node pool, told from others by its text."""
+
+    text: str
+    action: CreatePool = field(eq=False)
+
+
+@lru_cache(maxsize=5000)
+def request_of(asked: Asked) -> bytes:
+    """Return what `kept` makes of the first wording of a request."""
+    return kept(json_of(pool_request(asked.action)))
+
+
+def json_of(pool: container_v1.NodePool) -> Json:
+    """Return the JSON of a node pool."""
+    made: Json = json_format.MessageToDict(type(pool).pb(pool))
+    return made
+
+
 class DirectGke:
     """GKE of a world."""
 
@@ -105,17 +126,23 @@ class DirectGke:
 
     def create_pool(self, action: CreatePool) -> None:
         """Ask for a node pool; a wording that was refused for sure is changed once."""
+        try:
+            return self._create(action, marshal.loads(request_of(Asked(repr(action), action))))
+        except CloudError as error:
+            refusal = error
         pool = pool_request(action)
-        for _ in range(len(SECOND_WORDINGS) + 1):
-            body: Json = json_format.MessageToDict(type(pool).pb(pool))
+        for _ in SECOND_WORDINGS:
+            if not reworded(pool, refusal):
+                break
             try:
-                with translating("create"):
-                    self._gke.create_node_pool(action.cluster.path, body)
-            except CloudError as refusal:
-                if not reworded(pool, refusal):
-                    raise
-            else:
-                return
+                return self._create(action, json_of(pool))
+            except CloudError as error:
+                refusal = error
+        raise refusal
+
+    def _create(self, action: CreatePool, body: Json) -> None:
+        with translating("create"):
+            self._gke.create_node_pool(action.cluster.path, body)
 
     def delete_pool(self, cluster: Cluster, name: str) -> None:
         """Ask for a node pool to be deleted; one that is gone is fine."""
