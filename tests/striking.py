@@ -37,6 +37,7 @@ class Seam:
     calls: list[Call | None] = field(factory=list)  # site -> the call, of a cloud
     looked: int | None = None  # calls that were made before there was a plan; None: there is none
     _moved: bool = True
+    _clouds_moved: bool = True
     _faults: list[Fault] = field(factory=list)
 
     def begin(self) -> None:
@@ -123,11 +124,13 @@ class Seam:
         self.written.append(("", ()))
         self.calls.append(None)
         self._moved = self._moved or mutating
+        self._clouds_moved = self._clouds_moved or (mutating and name not in OF_STORE)
         return self.planned.get(number)
 
     def _keep(self) -> None:
         if self.keeps and self._moved:
-            self.forks.append(self._clean_fork())
+            self.forks.append(self._clean_fork() if self._clouds_moved else self.falcon.fork_rows(of=self.forks[-1]))
+            self._clouds_moved = False
         self._moved = False
 
     def _clean_fork(self) -> Falcon:

@@ -125,9 +125,9 @@ class Falcon:
         copied.store, copied.sim, copied.late, copied.owned = store, sim, late, Owned(sim)
         return copied
 
-    def fork_rows(self) -> "Falcon":
-        """Return a copy with a database of its own, for what changes rows alone: its clouds stay those of this one."""
-        copied = copy(self)
+    def fork_rows(self, of: "Falcon | None" = None) -> "Falcon":
+        """Return a copy with a database of its own; its clouds are those of this one, or *of* one whose are equal."""
+        copied = copy(of or self)
         copied.store, copied.late = self.store.copy(), self.late.copy()
         return copied
 
