@@ -57,7 +57,10 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 """Property -> tests of more than one thing that show it too, below tests/."""
 
 NAMED = re.compile(r"\bR(?:1[0-7]|[1-9])\b")
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
+PYTEST = (
+    sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder",
+    "-p", "no:cacheprovider",
+)  # fmt: skip
 
 
 @frozen
