@@ -1,8 +1,8 @@
 """
 The table of the Kubernetes contract: methods, cases, doors.
 
-1. FALCON_KUBE_DOORS names the doors. Without it they are all three; where the real programs are not built, left_out.py
-   has its say.
+1. FALCON_TEST_KUBE_DOORS names the doors. Without it they are all three; where the real programs are not built,
+   left_out.py has its say.
 2. A run in which a door ran fewer cases of a method than another fails. Workers hand their counts to who reports.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from control_plane import build
 
 DOORS = ("world", "cloudsim", "real")
-CHOSEN = "FALCON_KUBE_DOORS"
+CHOSEN = "FALCON_TEST_KUBE_DOORS"
 REAL_ONLY = "test_real_"
 ALL = "all"
 RAN: dict[str, Counter[str]] = {}

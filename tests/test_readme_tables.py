@@ -194,7 +194,7 @@ def test_files_exist(path: Path) -> None:
 @BOTH
 def test_settings_named_exist(path: Path) -> None:
     """Every `FALCON_*` that is named is a setting, what a pod gets, or what tests take."""
-    known = {setting.name for setting in SETTINGS} | {"FALCON_TEST_DATABASE_URL", "FALCON_KUBE_DOORS", "FALCON_"}
+    known = {setting.name for setting in SETTINGS} | {"FALCON_TEST_DATABASE_URL", "FALCON_TEST_KUBE_DOORS", "FALCON_"}
     package = "\n".join(each.read_text(encoding="utf-8") for each in (ROOT / "falcon_rm" / "core").glob("*.py"))
     for name in set(re.findall(r"FALCON_[A-Z_]*", path.read_text(encoding="utf-8"))) - known:
         assert f'"{name}"' in package, name

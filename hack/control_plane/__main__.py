@@ -32,7 +32,7 @@ from control_plane.rights import grant
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 UP = "up"  # the file in a run's folder that says which tree's `up` has made it
-DOORS = "FALCON_KUBE_DOORS"
+DOORS = "FALCON_TEST_KUBE_DOORS"
 TREE = Path(__file__).resolve().parent.parent.parent
 LOOK_SECONDS, DOWN_SECONDS = 0.5, 30.0
 

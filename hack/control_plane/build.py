@@ -3,7 +3,7 @@ The programs of a control plane: given, kept from an earlier build, or built fro
 
 1. The name by which the one binary is called chooses what it is; a folder of links gives it all its names.
 2. A build is kept in an ignored folder under the hash of the Go files, so a change of any of them builds anew.
-3. FALCON_KUBE_MINOR asks for an older minor version, built from a module of its own (older.py).
+3. FALCON_TEST_KUBE_MINOR asks for an older minor version, built from a module of its own (older.py).
 """
 
 import fcntl
@@ -24,7 +24,7 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler
 GO_FILES = ("go.mod", "go.sum", "main.go")
 VERSION_PACKAGE = "k8s.io/component-base/version"
 GIVEN = "KUBEBUILDER_ASSETS"
-MINOR = "FALCON_KUBE_MINOR"
+MINOR = "FALCON_TEST_KUBE_MINOR"
 
 
 def programs() -> Path:
