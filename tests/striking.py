@@ -38,11 +38,13 @@ class Seam:
     looked: int | None = None  # calls that were made before there was a plan; None: there is none
     _moved: bool = True
     _clouds_moved: bool = True
+    _steady: bool = False  # a read does not use up a fault
     _faults: list[Fault] = field(factory=list)
 
     def begin(self) -> None:
         """Stand in every call to the clouds."""
-        if not is_steady(self.falcon.sim):
+        self._steady = is_steady(self.falcon.sim)
+        if not self._steady:
             self.answers = Answers()
         counter = Fault("*", times=None, where=self._meets)
         self._faults = [counter, *(_fault_of(strike, number, self) for number, strike in self.planned.items())]
@@ -124,7 +126,7 @@ class Seam:
         self.written.append(("", ()))
         self.calls.append(None)
         self._moved = self._moved or mutating
-        self._clouds_moved = self._clouds_moved or (mutating and name not in OF_STORE)
+        self._clouds_moved = self._clouds_moved or not self._steady or (mutating and name not in OF_STORE)
         return self.planned.get(number)
 
     def _keep(self) -> None:
