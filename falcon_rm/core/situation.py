@@ -384,8 +384,11 @@ def _is_contested(job: Job, scene: Scene) -> bool:
 
 
 def better_pool(job: Job, pool: PoolSeen, scene: Scene) -> Pool | None:
-    """Return the free pool that an acquiring job should take instead of its own, if one is further along."""
+    """Return the free pool that an acquiring job should take instead of its own, if one is seen to be further along."""
     assert isinstance(job.task, TaskSpec)
+    view = scene.views.get(job.cluster_id or "")
+    if view is None or not view.readable:
+        return None
     own = OWN_PROGRESS.get(pool, 0)
     task = job.task
     free = [p for p in scene.free_pools(job.cluster_id or "") if fits(p, task) and scene.progress(p) > own]

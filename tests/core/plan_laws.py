@@ -66,6 +66,8 @@ def blind_clusters_are_left_alone(snapshot: Snapshot, plan: Plan) -> None:
     seen = scene(snapshot)
     for change in changes(plan):
         job = seen.jobs[change.job_id]
+        claims = change.takes is not None or change.takes_slot is not None
+        assert not (claims and change.cluster_id in no_pools | no_works)
         if job.cluster_id in no_pools & no_works and _rests_on_reading(job, seen):
             assert job.status == change.to_status
             assert change.to_reason in (job.reason, None)

@@ -348,12 +348,13 @@ CPU = job("j2", "Pending/Waiting", task("cpu"))
         (None, UPSIDE, view(live(UPSIDE), CREATING), Chance.BETTER),
         (None, UPSIDE, view(live(UPSIDE), live(pool(ASKS)), ready_nodes={"falcon-j1": 0}), Chance.NONE),
         (None, evolve(BETTER, mode=Mode.FLEX_START), view(live(BETTER)), Chance.NONE),
+        (None, BETTER, view(live(BETTER), works=None), Chance.NONE),
         (OTHER, None, view(), Chance.CONTESTED),
         (SAME, None, view(), Chance.NONE),
         (CPU, None, view(), Chance.NONE),
         (None, None, view(), Chance.NONE),
     ],
-    ids=["ready", "up-creating", "no-further", "other-mode", "contested", "same", "cpu", "alone"],
+    ids=["ready", "up-creating", "no-further", "other-mode", "no-Jobs-read", "contested", "same", "cpu", "alone"],
 )
 def test_chance(other: Job | None, row: Pool | None, shown: ClusterView, expected: Chance) -> None:
     """A free pool further along comes first, then a waiting job of another topology."""
