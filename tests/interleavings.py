@@ -18,7 +18,7 @@ from itertools import product
 from attrs import define, field, frozen
 from laws import check
 from legitimate import problems
-from stepping import Controller, Heard
+from stepping import Answers, Controller, Mind
 from walk import OF_CLOUDS
 from world import Falcon
 
@@ -58,7 +58,7 @@ class World:
     def __init__(self, falcon: Falcon, *, acted: bool) -> None:
         self.falcon, self.acted = falcon, acted
         self.mark = falcon.fingerprint()
-        self.answers: dict[object, Heard] = {}
+        self.answers: Answers = {}
         self.differ: dict[World, frozenset[str]] = {}  # another world -> the parts in which it differs
         self.moves: dict[Controller, Move | None] = {}
         self.looks: dict[Controller, tuple[Controller, ...]] = {}
@@ -66,12 +66,16 @@ class World:
         self.others: list[World] | None = None  # after what the clouds or upstream do
 
     def key(self) -> object:
-        """Return what tells it from others for one who is in the middle of a pass: clock and names by chance too."""
+        """
+        Return what tells it from others for one who is in the middle of a pass.
+
+        Clock, versions and names by chance too, and which Jobs of deleted rows are known: the laws look at them.
+        """
         store, sim = self.falcon.store, self.falcon.sim
         versions = [(job.id, job.version) for job in store.jobs.values()]
         objects = [sim.kube(row.path).store.objects for row in store.clusters.values()]
         uids = [item["metadata"]["uid"] for each in objects for kind in BY_CHANCE for item in each[kind].values()]
-        return self.mark, self.acted, store.now, tuple(versions), tuple(uids)
+        return self.mark, self.acted, store.now, tuple(versions), tuple(uids), tuple(store.works), *store.uids.items()
 
     def differs(self, other: "World") -> frozenset[str]:
         """Return the parts in which another world differs from this one."""
@@ -113,11 +117,15 @@ class Exploration:
     controllers: dict[str, Controller] = field(factory=dict)
     order: dict[Controller, int] = field(factory=dict)  # in which they were met: equal in every run
     ended: set[str] = field(factory=set)
+    mind: Mind = field(factory=Mind)
+    idle: Controller = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.idle = self._same(Controller())
 
     def explore(self, count: int) -> Explored:
         """Go through every state of so many controllers."""
-        idle = self._same(Controller())
-        first: State = (self._world(self.scenario.build(), acted=False), (idle,) * count, 0)
+        first: State = (self._world(self.scenario.build(), acted=False), (self.idle,) * count, 0)
         seen, left, changes = {first}, [first], 0
         while left:
             for after in self._followers(left.pop()):
@@ -130,17 +138,18 @@ class Exploration:
     def _followers(self, state: State) -> Iterator[State]:
         """Yield every state that one change leads to."""
         world, controllers, switches = state
+        count = len(controllers)
         for index, after, mover in self._changes(world, controllers):
             places = [
                 (mover or each,) if place == index else self._readings(world, each, after)
                 for place, each in enumerate(controllers)
             ]
             for chosen in product(*places):
-                midway = sum(1 for place, each in enumerate(chosen) if place != index and not each.idle)
-                so_far = 0 if self.switches is None else switches + midway
+                midway = count - chosen.count(self.idle)
+                left = midway - (mover is not None and mover is not self.idle)
+                so_far = 0 if self.switches is None else switches + left
                 if self.switches is None or so_far <= self.switches:
-                    rest = all(each.idle for each in chosen)
-                    found = self.by_mark[after.mark, after.acted] if rest else after
+                    found = after if midway else self.by_mark[after.mark, after.acted]
                     yield found, tuple(sorted(chosen, key=self.order.__getitem__)), so_far
 
     def _changes(
@@ -152,7 +161,7 @@ class Exploration:
                 yield index, move.world, move.controller
         if world.others is None:
             world.others = list(self._others(world))
-        resting = all(each.idle and self._move(world, each) is None for each in controllers)
+        resting = controllers.count(self.idle) == len(controllers) and self._move(world, self.idle) is None
         for after in world.others:
             if after.acted is not world.acted or resting or world.falcon.sim.agenda.next_at() is not None:
                 yield -1, after, None
@@ -175,7 +184,7 @@ class Exploration:
             if ready.actions is not None:
                 world.moves[controller] = self._called(world, ready)
             elif not controller.idle:  # what it has heard asks for nothing: its pass is over
-                world.moves[controller] = Move(world, self._same(Controller()))
+                world.moves[controller] = Move(world, self.idle)
             else:
                 world.moves[controller] = None
         return world.moves[controller]
@@ -194,11 +203,13 @@ class Exploration:
             if call.name == "gke.delete_node_pool":
                 row = falcon.ledger(call.target.rsplit("/", 1)[-1])
                 assert row.lease is None and row.state is not PoolState.ACTIVE, f"a live pool was deleted: {row}"
-        return Move(self._world(falcon, acted=world.acted), self._same(after))
+        unchanged = not of_clouds and falcon.store == world.falcon.store
+        return Move(world if unchanged else self._world(falcon, acted=world.acted), self._same(after))
 
     def _looks(self, world: World, controller: Controller) -> tuple[Controller, ...]:
         if controller not in world.looks:
-            world.looks[controller] = tuple(self._same(each) for each in controller.looks(world.falcon, world.answers))
+            looks = controller.looks(world.falcon, world.answers, self.mind)
+            world.looks[controller] = tuple(self._same(each) for each in looks)
         return world.looks[controller]
 
     def _readings(self, world: World, controller: Controller, after: World) -> tuple[Controller, ...]:

@@ -8,10 +8,10 @@ A controller taken apart at every call: what it has heard so far is its whole st
 3. Calls that answer the same in every world here (how to reach a cluster) are no steps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from cloudsim.direct import DirectClouds
 from world import Falcon, Inline
 
@@ -44,6 +44,55 @@ class Heard:
         object.__setattr__(self, "text", f"{self.call} {self.answer!r} {self.error!r}")
 
 
+Question = tuple[object, ...]
+"""A port, a call of it, and what the call is given."""
+Answers = dict[Question, Heard]
+"""What a world that stands still answered."""
+
+
+@frozen
+class Look:
+    """A whole look at a world: all that was heard, and what is to be done."""
+
+    heard: tuple[Heard, ...]
+    wanted: tuple[Action, ...]
+
+
+@define(eq=False)
+class Mind:
+    """
+    What a controller does that has heard so much: it asks, or it knows what it wants.
+
+    As the product is deterministic, a look whose answers are all known needs no run of its code.
+    """
+
+    question: Question | None = None
+    wanted: tuple[Action, ...] | None = None
+    after: dict[str, "Mind"] = field(factory=dict)  # by the text of the answer
+
+    def learn(self, questions: Sequence[Question], look: Look) -> None:
+        """Keep what was asked in a look, and what came of it."""
+        mind = self
+        for question, heard in zip(questions, look.heard, strict=True):
+            mind.question = question
+            mind = mind.after.setdefault(heard.text, Mind())
+        mind.wanted = look.wanted
+
+    def recall(self, heard: Sequence[Heard], known: Answers) -> Look | None:
+        """Return the look of a controller that heard so much, at a world that answers like this; None: not known."""
+        mind: Mind | None = self
+        told = list(heard)
+        for each in heard:
+            mind = mind and mind.after.get(each.text)
+        while mind is not None and mind.wanted is None:
+            answer = known.get(mind.question) if mind.question else None
+            if answer is None:
+                return None
+            told.append(answer)
+            mind = mind.after.get(answer.text)
+        return None if mind is None or mind.wanted is None else Look(tuple(told), mind.wanted)
+
+
 @frozen(eq=False)
 class Controller:
     """One process somewhere in a pass; a new one is at its beginning."""
@@ -71,16 +120,27 @@ class Controller:
             return evolve(self, heard=tuple(ear.heard))
         return _before(self.actions[1:])
 
-    def looks(self, falcon: Falcon, known: dict[object, Heard]) -> Iterator["Controller"]:
-        """Yield the controller after each further call of its look at a world, up to the plan; *known*: its answers."""
+    def looks(self, falcon: Falcon, known: Answers, mind: "Mind") -> Iterator["Controller"]:
+        """
+        Yield the controller after each further call of its look at a world, up to the plan.
+
+        Args:
+            falcon: the world.
+            known: what that world answered so far.
+            mind: what controllers did so far.
+        """
         if self.actions is not None:
             return
-        ear = Ear(self.heard, most=None, known=known)
-        wanted = _plan(falcon, ear)
-        for count in range(len(self.heard) + 1, len(ear.heard)):
-            yield Controller(tuple(ear.heard[:count]))
-        if wanted:  # with nothing to do it is as if it had not looked
-            yield Controller(actions=wanted)
+        look = mind.recall(self.heard, known)
+        if look is None:
+            ear = Ear(self.heard, most=None, known=known)
+            wanted = _plan(falcon, ear)
+            look = Look(tuple(ear.heard), wanted)
+            mind.learn(ear.questions, look)
+        for count in range(len(self.heard) + 1, len(look.heard)):
+            yield Controller(look.heard[:count])
+        if look.wanted:  # with nothing to do it is as if it had not looked
+            yield Controller(actions=look.wanted)
 
 
 def _plan(falcon: Falcon, ear: "Ear") -> tuple[Action, ...]:
@@ -101,10 +161,9 @@ class Ear:
     What is *known* of a world that stands still is not asked again.
     """
 
-    def __init__(
-        self, heard: tuple[Heard, ...], most: int | None = 1, known: dict[object, Heard] | None = None
-    ) -> None:
+    def __init__(self, heard: tuple[Heard, ...], most: int | None = 1, known: Answers | None = None) -> None:
         self.heard = list(heard)
+        self.questions: list[Question] = []
         self._known = known
         self._place = 0
         self._most = None if most is None else len(heard) + most
@@ -113,8 +172,10 @@ class Ear:
         """Return what a call answers."""
         if self._place == self._most:
             raise Pause
+        question = (port, name, *(each if each.__hash__ else tuple(each) for each in arguments))
         if self._place == len(self.heard):
-            self.heard.append(self._ask(port, name, lambda: function(*arguments, **named), arguments))
+            self.heard.append(self._ask(question, name, lambda: function(*arguments, **named)))
+        self.questions.append(question)
         found = self.heard[self._place]
         assert name == found.call, "the product asked another question after the same answers"
         self._place += 1
@@ -122,10 +183,9 @@ class Ear:
             raise found.error.with_traceback(None)
         return found.answer
 
-    def _ask(self, port: str, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]) -> Heard:
+    def _ask(self, question: Question, name: str, call: Callable[[], Any]) -> Heard:
         if self._known is None:
             return _answer(name, call)
-        question = (port, name, *(each if each.__hash__ else tuple(each) for each in arguments))
         if question not in self._known:
             self._known[question] = _answer(name, call)
         return self._known[question]

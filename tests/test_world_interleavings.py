@@ -7,10 +7,10 @@ from cloudsim.tempo import Tempo
 from cloudsim.workload import Workload
 from interleavings import Exploration, Scenario
 from memory_store import MemoryStore
+from passes import rare_collections
 from world import Falcon, spec
 
 SUCCEEDED = frozenset({"Succeeded"})
-SWITCHES, OF_TWO_JOBS = 4, 3  # `hack/soak` goes further
 
 
 def brief(*rows: object) -> Falcon:
@@ -68,23 +68,35 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_two_controllers_in_every_order(name: str, proof: Callable[[int, int], None]) -> None:
-    """Left in the middle of a pass so many times: no false verdict, no live deletion, and every world has its end."""
-    found = Exploration(SCENARIOS[name], OF_TWO_JOBS if name == "one after the other" else SWITCHES).explore(2)
-    assert found.states > found.worlds > 0
-    proof(found.changes, found.changes)
+OF_TWO: dict[str, int | None] = {
+    "one host": None, "aborted": 6, "row deleted": 6, "lost once": 6, "one after the other": 3,
+}  # fmt: skip
+OF_THREE: dict[str, int | None] = {"one host": 6, "aborted": 4, "row deleted": 4, "lost once": 4}
+"""How often controllers are left in the middle of a pass, at most; None: no bound. `hack/soak` goes further."""
 
 
-def test_three_controllers_that_change_places_often(proof: Callable[[int, int], None]) -> None:
+@pytest.mark.parametrize(("name", "switches"), OF_TWO.items(), ids=OF_TWO)
+def test_two_controllers(name: str, switches: int | None, proof: Callable[[int, int], None]) -> None:
+    """In every order: no false verdict, no live deletion, and every world has its end."""
+    proof(*in_every_order(name, switches, 2))
+
+
+@pytest.mark.parametrize(("name", "switches"), OF_THREE.items(), ids=OF_THREE)
+def test_three_controllers(name: str, switches: int | None, proof: Callable[[int, int], None]) -> None:
     """The same of three."""
-    found = Exploration(SCENARIOS["one host"], SWITCHES).explore(3)
+    proof(*in_every_order(name, switches, 3))
+
+
+def in_every_order(name: str, switches: int | None, count: int) -> tuple[int, int]:
+    """Prove one scenario; return how many changes were planned, and how many made."""
+    with rare_collections():
+        found = Exploration(SCENARIOS[name], switches).explore(count)
     assert found.states > found.worlds > 0
-    proof(found.changes, found.changes)
+    return found.changes, found.changes
 
 
 def test_what_must_not_happen_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the guard on the version two controllers come to a false verdict, or break a law."""
     monkeypatch.setattr(MemoryStore, "_guarded", lambda store, job_id, version, status: store.jobs.get(job_id))
     with pytest.raises(AssertionError):
-        Exploration(SCENARIOS["aborted"], SWITCHES).explore(2)
+        Exploration(SCENARIOS["aborted"], 4).explore(2)
