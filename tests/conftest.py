@@ -66,7 +66,9 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "soak", derandomize=False, deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
