@@ -148,8 +148,8 @@ def _is_due(moment: Moment, falcon: Falcon, since: float) -> bool:
 
 
 def moved(made: Pass | None) -> bool:
-    """Return whether a pass counts: one that finds nothing to do only waits for time."""
-    return made is None or any(acted.result is not Result.TOLD for acted in made.acted)
+    """Return whether a pass counts: one that finds nothing to do, or is told to ask again, only waits for time."""
+    return made is None or any(acted.result not in (Result.TOLD, Result.BUSY) for acted in made.acted)
 
 
 # --- what faults make of it

@@ -20,6 +20,8 @@ from strikes import Site, Strike, of_each_class, strikes
 from striking import Seam
 from world import Falcon
 
+from falcon_rm.core.model import Job
+
 MOST_PASSES = 600
 EXTRA_PASSES = 10
 """
@@ -236,8 +238,9 @@ def ends_of(falcon: Falcon) -> dict[str, str]:
 
 
 def attempts_of(falcon: Falcon) -> int:
-    """Return how many attempts were made in all."""
-    return sum(job.attempt for job in falcon.store.jobs.values())
+    """Return how many attempts were made in all; one that makes a pool, where it could have found one, is one more."""
+    jobs: Mapping[str, Job] = falcon.store.jobs
+    return max(sum(job.attempt for job in jobs.values()), len(falcon.store.pools))
 
 
 def may_end(ends: Mapping[str, str], scenario: Scenario, others: frozenset[str]) -> bool:
