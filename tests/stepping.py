@@ -4,7 +4,8 @@ A controller taken apart at every call: what it has heard so far is its whole st
 1. A controller is frozen: the answers of its look at the world, then its plan, the action it is at and that action's
    answers. One step makes one call on a world and returns the controller after it; the world may be any.
 2. Nothing is kept between two steps but that value: the product's own code runs again on the answers heard before, and
-   stops where it asks for more. It is deterministic, so this is the same process going on.
+   stops where it asks for more. It is deterministic, so this is the same process going on; and a look that heard all
+   the same before (Mind) comes to the same plan.
 3. Calls that answer the same in every world here (how to reach a cluster) are no steps.
 """
 
@@ -63,7 +64,7 @@ class Mind:
     """
     What a controller does that has heard so much: it asks, or it knows what it wants.
 
-    As the product is deterministic, a look whose answers are all known needs no run of its code.
+    A look whose answers were all heard before needs no run of the product's code.
     """
 
     question: Question | None = None
@@ -120,7 +121,7 @@ class Controller:
             return evolve(self, heard=tuple(ear.heard))
         return _before(self.actions[1:])
 
-    def looks(self, falcon: Falcon, known: Answers, mind: "Mind") -> Iterator["Controller"]:
+    def looks(self, falcon: Falcon, known: Answers, mind: Mind) -> Iterator["Controller"]:
         """
         Yield the controller after each further call of its look at a world, up to the plan.
 
