@@ -7,7 +7,8 @@ Proof by fork and fingerprint: every fault at every call, then every second one,
 3. Second faults strike later in the same pass, and in each state of the run that the first fault made: one of each
    class that the product can tell apart, since the first ones have shown which class each error is.
 4. What was struck in an equal state of another life, on terms as strict, is not struck again, nor counted again.
-5. Passes are counted with idleness skipped; one more attempt is allowed what proof.md 3 allows it.
+5. Passes are counted with idleness skipped; one more attempt is allowed what proof.md 3 allows it, and so is one that
+   makes a pool where it could have found one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +20,6 @@ from scenarios import Scenario
 from strikes import Site, Strike, of_each_class, strikes
 from striking import Seam
 from world import Falcon
-
-from falcon_rm.core.model import Job
 
 MOST_PASSES = 600
 EXTRA_PASSES = 10
@@ -38,6 +37,7 @@ class Proved:
     passes: int
     ends: Mapping[str, str]
     attempts: int  # of all jobs together
+    pools: int  # that the ledger came to hold
 
 
 @frozen
@@ -171,7 +171,8 @@ class Proof:
         found, before = self.prove(key, target), self.proved[start.key]
         assert may_end(found.ends, self.scenario, verdicts), f"it ends as {found.ends}"
         extra = start.extra + 1 + found.passes - before.passes
-        more = start.more + max(0, found.attempts - before.attempts) + bool(start.state.acts)
+        again = max(0, found.attempts - before.attempts, found.pools - before.pools)
+        more = start.more + again + bool(start.state.acts)
         if not more:
             self.most_extra = max(self.most_extra, extra)
         allowed = EXTRA_PASSES * len(start.state.falcon.clusters)
@@ -211,7 +212,7 @@ class Proof:
                 key = state.key()
             else:
                 self._rests(state.falcon, key)
-                self.known.proved[key] = Proved(0, ends_of(state.falcon), attempts_of(state.falcon))
+                self.known.proved[key] = _what_it_came_to(state.falcon)
                 kept[-1:] = []
                 break
         known = self.proved[key]
@@ -232,15 +233,18 @@ class Proof:
         self.known.watched.add(kind)
 
 
+def _what_it_came_to(falcon: Falcon) -> Proved:
+    return Proved(0, ends_of(falcon), attempts_of(falcon), len(falcon.store.pools))
+
+
 def ends_of(falcon: Falcon) -> dict[str, str]:
     """Return how each job stands."""
     return {job: falcon.state(job) for job in falcon.store.jobs}
 
 
 def attempts_of(falcon: Falcon) -> int:
-    """Return how many attempts were made in all; one that makes a pool, where it could have found one, is one more."""
-    jobs: Mapping[str, Job] = falcon.store.jobs
-    return max(sum(job.attempt for job in jobs.values()), len(falcon.store.pools))
+    """Return how many attempts were made in all."""
+    return sum(job.attempt for job in falcon.store.jobs.values())
 
 
 def may_end(ends: Mapping[str, str], scenario: Scenario, others: frozenset[str]) -> bool:
