@@ -57,7 +57,7 @@ ELSEWHERE: Mapping[str, str] = {
     "hack/proof --only R4": LONG,
     "hack/test --junit-xml=report.xml": "runs this",
     "hack/proof --report report.xml": "tests/test_proof.py tells a report",
-    "hack/soak --ticks-in-all 1000000": LONG,
+    "hack/soak": LONG,
     "hack/bench": LONG,
     "hack/check --fix": "changes files; without --fix it is part of .ci/run",
     "hack/test tests/core": "is part of hack/test",
