@@ -55,6 +55,8 @@ Files that take the longest, as measured: they begin first, so that no worker is
 that compute and those that wait for servers take turns, so that the cores have work all the while.
 """
 
+YOUNG_OBJECTS = 50_000  # of which most go by themselves
+
 # dev: by hand; ci: the same examples every time; soak: by night. `--hypothesis-profile` picks another.
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -73,8 +75,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_configure() -> None:
-    """Listen to SIGINT: a shell that runs tests in the background lets them ignore it, and all that they start."""
+    """
+    Listen to SIGINT, and look for garbage less often.
+
+    A shell that runs tests in the background lets them ignore the signal, and all that they start; and worlds are made
+    of so many objects that the collector would look through them all the while.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
