@@ -17,7 +17,7 @@ from cloudsim.gke_pools import Doom
 from cloudsim.workload import NEVER_ENDS, NEVER_PULLS, OUT_OF_MEMORY, Workload
 from hypothesis import HealthCheck, settings, target
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 from interruptions import controller
 from laws import check, check_step, mark
 from lives import Life
@@ -29,6 +29,7 @@ from falcon_rm.core.words import CloudError, ClusterStatus
 from falcon_rm.loop import Pass, one_pass
 from falcon_rm.ports import StoreDown
 
+MOST_JOBS = 6  # crowds are in lives.py
 SEEDS = st.integers(0, 2**16)
 SHAPES = st.sampled_from([("v6e", "2x2"), ("v6e", "4x4"), ("v6e", "1x1"), ("v7x", "2x2x1")])
 MODES = st.sampled_from(["on-demand", "flex-start", "reservation"])
@@ -54,6 +55,7 @@ class Machine(RuleBasedStateMachine):
     """Everything that may happen to a world, in any order."""
 
     jobs = Bundle("jobs")
+    count = 0
 
     @initialize(seed=SEEDS)
     def begin(self, seed: int) -> None:
@@ -61,7 +63,7 @@ class Machine(RuleBasedStateMachine):
         self.life = Life(seed)
         self.falcon, self.by_hand = self.life.falcon, self.life.by_hand
         self.other: Iterator[None] = controller(self.falcon)
-        self.count = self.passes = 0
+        self.passes = 0
         step = self.falcon.step
 
         def counted(**more: Any) -> Pass:
@@ -70,6 +72,7 @@ class Machine(RuleBasedStateMachine):
 
         self.falcon.step = counted  # type: ignore[method-assign]
 
+    @precondition(lambda self: self.count < MOST_JOBS)
     @rule(target=jobs, shape=SHAPES, mode=MODES, retries=st.integers(0, 2), who=st.sampled_from(["ann", "bob"]))
     def submit(self, shape: tuple[str, str], mode: str, retries: int, who: str) -> str:
         """Insert a job."""
