@@ -69,9 +69,9 @@ SCENARIOS = {
 
 
 OF_TWO: dict[str, int | None] = {
-    "one host": None, "aborted": 6, "row deleted": 6, "lost once": 6, "one after the other": 3,
+    "one host": None, "aborted": 4, "row deleted": 4, "lost once": 4, "one after the other": 3,
 }  # fmt: skip
-OF_THREE: dict[str, int | None] = {"one host": 6, "aborted": 4, "row deleted": 4, "lost once": 4}
+OF_THREE: dict[str, int | None] = {"one host": 6, "row deleted": 4, "lost once": 4}
 """How often controllers are left in the middle of a pass, at most; None: no bound. `hack/soak` goes further."""
 
 
