@@ -110,8 +110,9 @@ def by_night(examples: int) -> Tasks:
         tasks[f"state machine, {number + 1} of {cores}"] = partial(machine, examples // cores)
     for name, switches, count in ORDERS:
         tasks[f"{count} controllers, {name}"] = partial(in_order, name, switches, count)
-    listed = pytest("--collect-only", "-m", "hypothesis", PROPERTIES).stdout.splitlines()
-    return tasks | {test: partial(holds, test) for test in listed if "::" in test}
+    listed = pytest("--collect-only", "-m", "hypothesis", PROPERTIES)
+    assert listed.returncode == 0, listed.stdout
+    return tasks | {test: partial(holds, test) for test in listed.stdout.splitlines() if "::" in test}
 
 
 def on_demand() -> Tasks:
