@@ -8,6 +8,7 @@ from cloudsim.workload import Workload
 from interleavings import Exploration, Scenario
 from memory_store import MemoryStore
 from passes import rare_collections
+from stepping import Mind
 from world import Falcon, spec
 
 SUCCEEDED = frozenset({"Succeeded"})
@@ -90,9 +91,18 @@ def test_three_controllers(name: str, switches: int | None, proof: Callable[[int
 def in_every_order(name: str, switches: int | None, count: int) -> tuple[int, int]:
     """Prove one scenario; return how many changes were planned, and how many made."""
     with rare_collections():
-        found = Exploration(SCENARIOS[name], switches).explore(count)
+        exploration = Exploration(SCENARIOS[name], switches)
+        found = exploration.explore(count)
     assert found.states > found.worlds > 0
+    assert any(world.falcon.is_over() for world in exploration.worlds.values())
     return found.changes, found.changes
+
+
+def test_a_look_that_is_recalled_leads_where_a_real_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exploration that runs the product's code for each look goes through the same states, worlds and changes."""
+    recalled = Exploration(SCENARIOS["one host"], 4).explore(2)
+    monkeypatch.setattr(Mind, "recall", lambda mind, heard, known: None)
+    assert Exploration(SCENARIOS["one host"], 4).explore(2) == recalled
 
 
 def test_what_must_not_happen_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
